@@ -1,0 +1,1 @@
+//! Users and access lists: who may read a secret file.

@@ -1,0 +1,1 @@
+//! Files: atomic, durable, lockable, and safe to unpack into.

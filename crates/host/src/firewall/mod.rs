@@ -1,0 +1,1 @@
+//! Firewall operations as data; executors come with the network.

@@ -1,0 +1,1 @@
+//! Local conversations between processes of one machine: Unix sockets, named pipes.

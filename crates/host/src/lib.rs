@@ -1,0 +1,11 @@
+//! Everything that differs by operating system. Each concern is a folder: `mod.rs` says what both
+//! systems promise, `linux.rs` and `windows.rs` keep the promise, `fake.rs` keeps it in memory.
+
+pub mod access;
+pub mod files;
+pub mod firewall;
+pub mod ipc;
+pub mod machine;
+pub mod process;
+pub mod route;
+pub mod service;

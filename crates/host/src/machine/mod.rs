@@ -1,0 +1,1 @@
+//! Facts of the machine: memory, processors, disks, addresses, routes, clocks, build.

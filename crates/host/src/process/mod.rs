@@ -1,0 +1,1 @@
+//! Processes that cannot be lost: groups and jobs, graceful stop, adoption.

@@ -1,0 +1,1 @@
+//! Route operations as data; executors come with the network.

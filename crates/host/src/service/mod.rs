@@ -1,0 +1,1 @@
+//! Registration of our own daemons with the system: systemd units, Windows services.

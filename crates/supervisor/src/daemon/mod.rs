@@ -1,0 +1,1 @@
+//! Executes what the engine decides, and survives being killed.

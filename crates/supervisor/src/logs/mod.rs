@@ -1,0 +1,1 @@
+//! Per-unit logs: written with rotation, read with follow and since.

@@ -1,0 +1,1 @@
+//! Unit files as values: names, parsing, dependencies, enabling.

@@ -1,0 +1,3 @@
+//! The `transom` command: arguments in, exit code out. All work is done by the crates below.
+
+fn main() {}
