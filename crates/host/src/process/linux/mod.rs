@@ -1,0 +1,259 @@
+//! Processes on Linux: sessions, pidfds and `/proc`.
+//!
+//! Invariant: every signal goes through a pidfd that was checked against the identity after opening.
+
+mod account;
+mod launch;
+mod orphans;
+mod pidfd;
+mod prepare;
+mod procfs;
+mod rlimits;
+mod tree;
+
+use std::io::{PipeReader, PipeWriter};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::{
+    AdoptError, Delivered, Exit, GroupId, Identity, KillError, LimitReport, Member, Process,
+    Processes, Scope, Signal, SignalError, Spawn, SpawnError, Stats, WaitError,
+};
+pub use orphans::{become_subreaper, reap_orphans};
+use pidfd::PidFd;
+use prepare::Pipes;
+use procfs::Entry;
+use tree::Leader;
+
+/// A process that waits also reaps the orphans that come to it, this often.
+const REAP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The processes of this machine.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Native;
+
+impl Processes for Native {
+    fn spawn(&self, spec: &Spawn) -> Result<Box<dyn Process>, SpawnError> {
+        let mut limits = LimitReport::default();
+        let (prepared, pipes) = prepare::prepare(spec, Vec::new(), &mut limits)?;
+        let pid = launch::launch(prepared).map_err(|error| prepare::explain(spec, error))?;
+        let identity = procfs::identify(pid);
+        let pinned = match &identity {
+            Some(identity) => PidFd::open(identity),
+            None => Ok(None),
+        };
+        let system = |source| SpawnError::System {
+            program: spec.program.clone(),
+            step: "follow the process",
+            source,
+        };
+        let gone = || std::io::Error::other("another part of this program reaped it");
+        let (Some(identity), Some(pidfd)) = (identity, pinned.map_err(system)?) else {
+            return Err(system(gone()));
+        };
+        Ok(Box::new(LinuxProcess {
+            identity,
+            group: spec.group.clone(),
+            pidfd,
+            outcome: Mutex::new(None),
+            pipes: Mutex::new(pipes),
+            limits,
+        }))
+    }
+
+    fn adopt(
+        &self,
+        identity: &Identity,
+        group: &GroupId,
+    ) -> Result<Option<Box<dyn Process>>, AdoptError> {
+        let pidfd = PidFd::open(identity).map_err(|source| AdoptError::Open {
+            identity: identity.clone(),
+            source,
+        })?;
+        let alive = procfs::entry(identity.pid).is_some_and(|entry| entry.is_alive());
+        Ok(pidfd.filter(|_| alive).map(|pidfd| {
+            Box::new(LinuxProcess {
+                identity: identity.clone(),
+                group: group.clone(),
+                pidfd,
+                outcome: Mutex::new(None),
+                pipes: Mutex::default(),
+                limits: LimitReport::default(),
+            }) as Box<dyn Process>
+        }))
+    }
+
+    fn identify(&self, pid: u32) -> Option<Identity> {
+        let entry = procfs::entry(pid).filter(Entry::is_alive)?;
+        Some(entry.identity)
+    }
+
+    fn current(&self) -> Identity {
+        let pid = std::process::id();
+        procfs::identify(pid).unwrap_or(Identity { pid, started: 0 })
+    }
+
+    fn leftovers(&self, group: &GroupId) -> Vec<Identity> {
+        let members = tree::members(None, group, &[]);
+        members.into_iter().map(|entry| entry.identity).collect()
+    }
+
+    fn kill_group(&self, group: &GroupId, timeout: Duration) -> Result<(), KillError> {
+        tree::kill_all(group, timeout, || tree::members(None, group, &[]))
+    }
+
+    fn sweep(&self) -> usize {
+        0
+    }
+}
+
+/// How the main process ended, and when that was seen.
+#[derive(Debug, Clone, Copy)]
+struct Outcome {
+    exit: Exit,
+    ticks: u64,
+}
+
+#[derive(Debug)]
+struct LinuxProcess {
+    identity: Identity,
+    group: GroupId,
+    pidfd: PidFd,
+    outcome: Mutex<Option<Outcome>>,
+    pipes: Mutex<Pipes>,
+    limits: LimitReport,
+}
+
+impl LinuxProcess {
+    fn pipes(&self) -> MutexGuard<'_, Pipes> {
+        self.pipes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn outcome(&self) -> MutexGuard<'_, Option<Outcome>> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the exit code, once; the process must have ended.
+    fn collect(&self) -> std::io::Result<Exit> {
+        let mut outcome = self.outcome();
+        if let Some(known) = *outcome {
+            return Ok(known.exit);
+        }
+        let exit = self.pidfd.collect()?;
+        orphans::disown(self.identity.pid);
+        *outcome = Some(Outcome {
+            exit,
+            ticks: procfs::now_in_ticks(),
+        });
+        Ok(exit)
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        let leader = Leader {
+            identity: self.identity.clone(),
+            ended: self.outcome().map(|outcome| outcome.ticks),
+        };
+        tree::members(Some(&leader), &self.group, &[])
+    }
+}
+
+impl Drop for LinuxProcess {
+    fn drop(&mut self) {
+        // Whoever did not wait for it does not want its exit code.
+        if self.outcome().is_none() {
+            orphans::disown(self.identity.pid);
+        }
+    }
+}
+
+impl Process for LinuxProcess {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn group(&self) -> &GroupId {
+        &self.group
+    }
+
+    fn wait(&self, timeout: Option<Duration>) -> Result<Option<Exit>, WaitError> {
+        let failed = |source| WaitError::System {
+            identity: self.identity.clone(),
+            source,
+        };
+        let started = Instant::now();
+        loop {
+            let left = timeout.map(|timeout| timeout.saturating_sub(started.elapsed()));
+            let slice = left.map_or(REAP_INTERVAL, |left| left.min(REAP_INTERVAL));
+            if self.pidfd.wait_ended(slice).map_err(failed)? {
+                return self.collect().map(Some).map_err(failed);
+            }
+            if left.is_some_and(|left| left <= slice) {
+                return Ok(None);
+            }
+            orphans::reap();
+        }
+    }
+
+    fn signal(&self, signal: Signal, scope: Scope) -> Result<Delivered, SignalError> {
+        let failed = |identity, source| SignalError::Send {
+            signal,
+            identity,
+            source,
+        };
+        let reached = match scope {
+            Scope::Main => match self.pidfd.send(signal) {
+                Ok(sent) => usize::from(sent && self.outcome().is_none()),
+                Err(error) => return Err(failed(self.identity.clone(), error)),
+            },
+            Scope::Tree => tree::signal_all(&self.entries(), signal)
+                .map_err(|(identity, error)| failed(identity, error))?,
+        };
+        Ok(match reached {
+            0 => Delivered::Gone,
+            count => Delivered::To(count),
+        })
+    }
+
+    fn take_stdin(&self) -> Option<PipeWriter> {
+        self.pipes().stdin.take()
+    }
+
+    fn take_stdout(&self) -> Option<PipeReader> {
+        self.pipes().stdout.take()
+    }
+
+    fn take_stderr(&self) -> Option<PipeReader> {
+        self.pipes().stderr.take()
+    }
+
+    fn members(&self) -> Vec<Member> {
+        let entries = self.entries();
+        entries
+            .iter()
+            .map(|entry| Member {
+                identity: entry.identity.clone(),
+                command: procfs::command(entry),
+            })
+            .collect()
+    }
+
+    fn kill_tree(&self, timeout: Duration) -> Result<(), KillError> {
+        tree::kill_all(&self.group, timeout, || self.entries())
+    }
+
+    fn stats(&self) -> Stats {
+        let entries = self.entries();
+        let ticks: u64 = entries.iter().map(|entry| entry.cpu_ticks).sum();
+        let pages: u64 = entries.iter().map(|entry| entry.resident_pages).sum();
+        let milliseconds = ticks * 1000 / procfs::ticks_per_second();
+        Stats {
+            memory_bytes: Some(pages * rustix::param::page_size() as u64),
+            cpu: Some(Duration::from_millis(milliseconds)),
+            processes: u32::try_from(entries.len()).ok(),
+        }
+    }
+
+    fn limits(&self) -> &LimitReport {
+        &self.limits
+    }
+}
