@@ -79,8 +79,8 @@ const fn client(build: u32, name: &'static str) -> Release {
     }
 }
 
-const fn day(year: u16, month: u8, day: u8) -> Option<Date> {
-    Some(Date { year, month, day })
+const fn day(year: u16, month: u8, day: u8) -> Date {
+    Date { year, month, day }
 }
 
 /// Every release we know, sorted by build.
@@ -92,7 +92,7 @@ pub const RELEASES: &[Release] = &[
         "Windows Server 2016",
         Channel::LongTerm,
         "ltsc2016",
-        day(2027, 1, 12),
+        Some(day(2027, 1, 12)),
     ),
     client(14393, "Windows 10, version 1607"),
     client(15063, "Windows 10, version 1703"),
@@ -101,7 +101,7 @@ pub const RELEASES: &[Release] = &[
         "Windows Server, version 1709",
         Channel::SemiAnnual,
         "1709",
-        day(2019, 4, 9),
+        Some(day(2019, 4, 9)),
     ),
     client(16299, "Windows 10, version 1709"),
     server(
@@ -109,7 +109,7 @@ pub const RELEASES: &[Release] = &[
         "Windows Server, version 1803",
         Channel::SemiAnnual,
         "1803",
-        day(2019, 11, 12),
+        Some(day(2019, 11, 12)),
     ),
     client(17134, "Windows 10, version 1803"),
     server(
@@ -117,7 +117,7 @@ pub const RELEASES: &[Release] = &[
         "Windows Server 2019",
         Channel::LongTerm,
         "ltsc2019",
-        day(2029, 1, 9),
+        Some(day(2029, 1, 9)),
     ),
     client(17763, "Windows 10, version 1809"),
     server(
@@ -125,7 +125,7 @@ pub const RELEASES: &[Release] = &[
         "Windows Server, version 1903",
         Channel::SemiAnnual,
         "1903",
-        day(2020, 12, 8),
+        Some(day(2020, 12, 8)),
     ),
     client(18362, "Windows 10, version 1903"),
     server(
@@ -133,7 +133,7 @@ pub const RELEASES: &[Release] = &[
         "Windows Server, version 1909",
         Channel::SemiAnnual,
         "1909",
-        day(2021, 5, 11),
+        Some(day(2021, 5, 11)),
     ),
     client(18363, "Windows 10, version 1909"),
     server(
@@ -141,7 +141,7 @@ pub const RELEASES: &[Release] = &[
         "Windows Server, version 2004",
         Channel::SemiAnnual,
         "2004",
-        day(2021, 12, 14),
+        Some(day(2021, 12, 14)),
     ),
     client(19041, "Windows 10, version 2004"),
     server(
@@ -149,7 +149,7 @@ pub const RELEASES: &[Release] = &[
         "Windows Server, version 20H2",
         Channel::SemiAnnual,
         "20H2",
-        day(2022, 8, 9),
+        Some(day(2022, 8, 9)),
     ),
     client(19042, "Windows 10, version 20H2"),
     client(19043, "Windows 10, version 21H1"),
@@ -160,7 +160,7 @@ pub const RELEASES: &[Release] = &[
         "Windows Server 2022",
         Channel::LongTerm,
         "ltsc2022",
-        day(2031, 10, 14),
+        Some(day(2031, 10, 14)),
     ),
     client(22000, "Windows 11, version 21H2"),
     client(22621, "Windows 11, version 22H2"),
@@ -170,7 +170,7 @@ pub const RELEASES: &[Release] = &[
         "Windows Server, version 23H2",
         Channel::Annual,
         "windows-server-23H2",
-        day(2025, 10, 24),
+        Some(day(2025, 10, 24)),
     ),
     server(
         26100,

@@ -39,6 +39,7 @@ impl WindowsVersion {
     }
 
     /// The same build, whatever its updates.
+    #[must_use]
     pub const fn without_revision(self) -> Self {
         Self {
             revision: None,
