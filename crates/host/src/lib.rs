@@ -6,6 +6,7 @@ pub mod files;
 pub mod firewall;
 pub mod ipc;
 pub mod machine;
+pub mod notify;
 pub mod process;
 pub mod route;
 pub mod service;
