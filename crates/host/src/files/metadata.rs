@@ -1,0 +1,71 @@
+//! What can be said about a file, in words both systems understand.
+
+use camino::Utf8PathBuf;
+use serde::{Deserialize, Serialize};
+
+/// What a name in a folder stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    File,
+    Dir,
+    /// A symbolic link, or a junction.
+    Link,
+    /// A device, a pipe, a socket.
+    Other,
+}
+
+/// What is at a path, links not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metadata {
+    pub kind: Kind,
+    /// Bytes of content; 0 for all but files.
+    pub length: u64,
+    /// Permission bits; `None` on Windows.
+    pub mode: Option<u32>,
+    /// No write bit at all on Linux, the read-only attribute on Windows.
+    pub read_only: bool,
+}
+
+/// One entry of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub name: String,
+    pub path: Utf8PathBuf,
+    pub metadata: Metadata,
+}
+
+/// Who may use a new file.
+///
+/// # Platform behavior
+/// Permission bits on Linux, whatever the umask. On Windows the first two inherit from the folder,
+/// and `Secret` is an access list of its own: the owner, administrators and the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Access {
+    /// All may read (0644).
+    #[default]
+    Public,
+    /// All may read and run (0755).
+    Executable,
+    /// Only the owner may read (0600).
+    Secret,
+}
+
+impl Access {
+    /// The permission bits on Linux.
+    pub fn mode(self) -> u32 {
+        match self {
+            Self::Public => 0o644,
+            Self::Executable => 0o755,
+            Self::Secret => 0o600,
+        }
+    }
+}
+
+/// The space of a file system, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Space {
+    pub total: u64,
+    /// What this process may still use.
+    pub available: u64,
+}

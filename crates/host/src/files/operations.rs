@@ -1,0 +1,126 @@
+//! The operations of [`Files`] on any system that knows the [`Steps`]. Nothing is decided here: each
+//! operation lives in the file of its concern.
+
+use std::io::Read;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use transom_model::os::Os;
+
+use super::error::At;
+use super::steps::{Links, Steps};
+use super::{
+    Access, Entry, FileError, FileLock, Files, Holders, Metadata, Space, durable, links, lock,
+    path, removal,
+};
+
+impl<S: Steps> Files for S {
+    fn os(&self) -> Os {
+        Steps::os(self)
+    }
+
+    fn read(&self, path: &Utf8Path, limit: u64) -> Result<Vec<u8>, FileError> {
+        let file = self.open(path, Links::Follow).at("read", path)?;
+        let mut bytes = Vec::new();
+        file.take(limit.saturating_add(1))
+            .read_to_end(&mut bytes)
+            .at("read", path)?;
+        if u64::try_from(bytes.len()).is_ok_and(|length| length <= limit) {
+            Ok(bytes)
+        } else {
+            Err(FileError::TooLarge {
+                path: path.to_owned(),
+                limit,
+            })
+        }
+    }
+
+    fn metadata(&self, path: &Utf8Path) -> Result<Metadata, FileError> {
+        Steps::metadata(self, path).at("look at", path)
+    }
+
+    fn list(&self, folder: &Utf8Path) -> Result<Vec<Entry>, FileError> {
+        let mut names = self.names(folder).at("list", folder)?;
+        names.sort();
+        let mut entries = Vec::with_capacity(names.len());
+        for name in names {
+            let path = path::join(Steps::os(self), folder, &name);
+            match Steps::metadata(self, &path) {
+                Ok(metadata) => entries.push(Entry {
+                    name,
+                    path,
+                    metadata,
+                }),
+                // Removed since its name was read.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(FileError::new("look at", &path, error)),
+            }
+        }
+        Ok(entries)
+    }
+
+    fn read_link(&self, link: &Utf8Path) -> Result<Utf8PathBuf, FileError> {
+        links::read(self, link)
+    }
+
+    fn create_dir_all(&self, folder: &Utf8Path) -> Result<(), FileError> {
+        durable::create_dir_all(self, folder)
+    }
+
+    fn write_durable(
+        &self,
+        path: &Utf8Path,
+        bytes: &[u8],
+        access: Access,
+    ) -> Result<(), FileError> {
+        durable::write(self, path, bytes, access)
+    }
+
+    fn replace(&self, from: &Utf8Path, to: &Utf8Path) -> Result<(), FileError> {
+        durable::replace(self, from, to)
+    }
+
+    fn rename_dir(&self, from: &Utf8Path, to: &Utf8Path) -> Result<(), FileError> {
+        durable::rename_dir(self, from, to)
+    }
+
+    fn sync_dir(&self, folder: &Utf8Path) -> Result<(), FileError> {
+        Steps::sync_dir(self, folder).at("sync", folder)
+    }
+
+    fn sweep_temporaries(&self, folder: &Utf8Path) -> Result<Vec<Utf8PathBuf>, FileError> {
+        durable::sweep(self, folder)
+    }
+
+    fn link_file(&self, original: &Utf8Path, link: &Utf8Path) -> Result<(), FileError> {
+        links::link_file(self, original, link)
+    }
+
+    fn link_dir(&self, target: &Utf8Path, link: &Utf8Path) -> Result<(), FileError> {
+        links::link_dir(self, target, link)
+    }
+
+    fn replace_link(&self, target: &Utf8Path, link: &Utf8Path) -> Result<(), FileError> {
+        links::replace_link(self, target, link)
+    }
+
+    fn remove_file(&self, path: &Utf8Path) -> Result<(), FileError> {
+        removal::remove_file(self, path)
+    }
+
+    fn remove_tree(&self, path: &Utf8Path) -> Result<(), FileError> {
+        removal::remove_tree(self, path)
+    }
+
+    fn holders(&self, path: &Utf8Path) -> Holders {
+        Steps::holders(self, path)
+    }
+
+    fn lock(&self, path: &Utf8Path, wait: Duration) -> Result<FileLock, FileError> {
+        lock::acquire(self, path, wait)
+    }
+
+    fn free_space(&self, path: &Utf8Path) -> Result<Space, FileError> {
+        Steps::free_space(self, path).at("measure the space of", path)
+    }
+}

@@ -1,0 +1,54 @@
+//! Removing, with patience and without following links. A removal that finds nothing succeeds, so
+//! that repeating one after a crash is safe.
+
+use std::io::ErrorKind;
+
+use camino::Utf8Path;
+
+use super::error::At;
+use super::steps::Steps;
+use super::{FileError, Kind, fault, retry};
+
+pub(super) fn remove_file(steps: &dyn Steps, path: &Utf8Path) -> Result<(), FileError> {
+    match steps.metadata(path) {
+        Ok(metadata) if metadata.kind == Kind::Dir => {
+            return Err(FileError::WrongKind {
+                path: path.to_owned(),
+                expected: "a file",
+            });
+        }
+        Ok(_) => {}
+        Err(error) if is_absent(error.kind()) => return Ok(()),
+        Err(error) => return Err(FileError::new("remove", path, error)),
+    }
+    let removed = retry::patiently(steps, || {
+        fault::point("files.remove.entry")?;
+        steps.unlink(path)
+    });
+    match removed {
+        Err(error) if is_absent(error.kind()) => Ok(()),
+        result => result
+            .at("remove", path)
+            .map_err(|error| error.with_holders(|path| steps.holders(path))),
+    }
+}
+
+pub(super) fn remove_tree(steps: &dyn Steps, path: &Utf8Path) -> Result<(), FileError> {
+    match steps.metadata(path) {
+        Ok(metadata) if metadata.kind == Kind::Dir => {}
+        Ok(_) => return remove_file(steps, path),
+        Err(error) if is_absent(error.kind()) => return Ok(()),
+        Err(error) => return Err(FileError::new("remove", path, error)),
+    }
+    match steps.remove_dir_tree(path) {
+        Ok(()) => Ok(()),
+        Err(failure) if is_absent(failure.source.kind()) && failure.path == path => Ok(()),
+        Err(failure) => Err(FileError::new("remove", &failure.path, failure.source)
+            .with_holders(|path| steps.holders(path))),
+    }
+}
+
+/// Nothing is there; a file in place of a parent folder says so too.
+fn is_absent(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
