@@ -242,3 +242,30 @@ pub struct TimerStatus {
     pub next: Option<Timestamp>,
     pub last: Option<Timestamp>,
 }
+
+impl LoadState {
+    /// systemd's spelling.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Loaded => "loaded",
+            Self::NotFound => "not-found",
+            Self::BadSetting => "bad-setting",
+            Self::Error => "error",
+            Self::Masked => "masked",
+        }
+    }
+}
+
+impl ActiveState {
+    /// systemd's spelling.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Reloading => "reloading",
+            Self::Inactive => "inactive",
+            Self::Failed => "failed",
+            Self::Activating => "activating",
+            Self::Deactivating => "deactivating",
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Doing what the engine decided. Some effects answer at once, which makes for more effects.
+
+use std::collections::VecDeque;
+
+use transom_host::files::{Access, Files};
+
+use super::{Daemon, DaemonError};
+use crate::engine::{Effect, KeeperEvent};
+use crate::keeper::protocol::Order;
+use crate::logs::Stream;
+
+impl Daemon {
+    pub(super) async fn execute(&mut self, effects: Vec<Effect>) -> Result<(), DaemonError> {
+        let mut queue = VecDeque::from(effects);
+        while let Some(effect) = queue.pop_front() {
+            queue.extend(self.execute_one(effect).await?);
+        }
+        Ok(())
+    }
+
+    async fn execute_one(&mut self, effect: Effect) -> Result<Vec<Effect>, DaemonError> {
+        match effect {
+            Effect::Check { unit } => {
+                let verdict = self.check_conditions(&unit);
+                return self.decide(|turn| turn.checked(&unit, verdict));
+            }
+            Effect::Open { unit, invocation } => {
+                if let Err(reason) = self.open_keeper(&unit, &invocation) {
+                    return self.lose(&unit, reason);
+                }
+            }
+            Effect::Run { unit, run, role, command } => {
+                match self.prepare(&unit, role, &command) {
+                    Ok(spawn) => {
+                        let order = Order::Run { run, role, spawn: Box::new(spawn) };
+                        self.order(&unit, order).await;
+                    }
+                    Err(error) => {
+                        let event = KeeperEvent::SpawnFailed { run, error };
+                        return self.decide(|turn| turn.keeper_event(&unit, event));
+                    }
+                }
+            }
+            Effect::Signal { unit, signal, whom } => {
+                self.order(&unit, Order::Signal { signal, whom }).await;
+            }
+            Effect::Close { unit } => {
+                self.order(&unit, Order::Close).await;
+                self.keepers.remove(&unit);
+            }
+            Effect::JobFinished { job, unit, result, reason } => {
+                self.job_finished(job, &unit, result, reason.as_deref());
+            }
+            Effect::Stamp { unit } => {
+                let path = self.config.layout.state.join("timers").join(format!("{unit}.stamp"));
+                let now = self.now().wall.to_string();
+                if let Err(error) = self.write_stamp(&path, &now) {
+                    tracing::warn!(%unit, error = %error, "a missed run may be made up twice");
+                }
+            }
+            Effect::Note { unit, message } => {
+                tracing::info!(%unit, "{message}");
+                if self.keepers.contains_key(&unit) {
+                    self.order(&unit, Order::Note { message }).await;
+                } else {
+                    self.own_log(&unit).write(Stream::Supervisor, None, &message);
+                }
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// A step within a step: memory is saved before its effects are executed, like everywhere.
+    pub(super) fn decide(
+        &mut self,
+        decide: impl FnOnce(&mut crate::engine::Turn<'_>),
+    ) -> Result<Vec<Effect>, DaemonError> {
+        let now = self.now();
+        let mut turn = self.engine.turn(now);
+        decide(&mut turn);
+        let effects = turn.finish();
+        self.save()?;
+        Ok(effects)
+    }
+
+    pub(super) fn lose(
+        &mut self,
+        unit: &crate::unit::UnitName,
+        reason: String,
+    ) -> Result<Vec<Effect>, DaemonError> {
+        self.decide(|turn| turn.keeper_event(unit, KeeperEvent::Lost { reason }))
+    }
+
+    fn write_stamp(
+        &self,
+        path: &camino::Utf8Path,
+        text: &str,
+    ) -> Result<(), transom_host::files::FileError> {
+        if let Some(folder) = path.parent() {
+            self.files.create_dir_all(folder)?;
+        }
+        self.files.write_durable(path, text.as_bytes(), Access::Public)
+    }
+}

@@ -1,0 +1,266 @@
+//! Keepers from the daemon's side: starting one, talking to it, noticing that it has gone.
+
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use transom_host::files::{Access, FileError, Files};
+use transom_host::ipc::{self, Endpoint, LineStream, Stream};
+use transom_host::process::{GroupId, Identity, Lifetime, Output, Spawn};
+
+use super::{Arrival, Daemon, DaemonError};
+use crate::engine::{KeeperEvent, RunId};
+use crate::keeper::protocol::{
+    ENDPOINT, LONGEST_LINE, Numbered, Order, Report, SETUP_FILE, Setup,
+};
+use crate::unit::{ServiceType, UnitName};
+
+/// Orders that may wait for a keeper to read them. One that lets more pile up is not working.
+const MOST_ORDERS: usize = 1024;
+/// How long a fresh keeper may take to answer, also on a machine that is busy booting.
+const START_LIMIT: Duration = Duration::from_secs(30);
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+const RETRY: Duration = Duration::from_millis(20);
+/// How long killing what a dead keeper left may take.
+pub(super) const KILL_LIMIT: Duration = Duration::from_secs(10);
+
+/// Our end of the conversation with one keeper.
+#[derive(Debug)]
+pub(super) struct KeeperLink {
+    pub invocation: String,
+    orders: mpsc::Sender<Order>,
+}
+
+/// What the conversation brings.
+#[derive(Debug)]
+pub(super) enum FromKeeper {
+    Connected { runs: Vec<RunId> },
+    Said(Report),
+    Gone { keeper: Option<Identity>, reason: String },
+}
+
+impl Daemon {
+    pub(super) fn keeper_folder(&self, invocation: &str) -> Utf8PathBuf {
+        self.config.run_folder().join("keepers").join(invocation)
+    }
+
+    /// Starts a keeper for a new invocation, and the conversation with it.
+    pub(super) fn open_keeper(&mut self, unit: &UnitName, invocation: &str) -> Result<(), String> {
+        let folder = self.keeper_folder(invocation);
+        self.write_setup(unit, invocation, &folder)
+            .map_err(|error| format!("its keeper could not be prepared: {}", chain(&error)))?;
+        let mut spawn = Spawn::new(self.config.keeper_program.clone());
+        spawn.args.clone_from(&self.config.keeper_args);
+        spawn.args.push(folder.to_string());
+        spawn.env.clone_from(&self.config.environment);
+        spawn.lifetime = Lifetime::Detached;
+        spawn.stderr = Output::Append(self.config.layout.logs.join("keepers.log"));
+        let keeper = self
+            .processes
+            .spawn(&spawn)
+            .map_err(|error| format!("its keeper could not be started: {}", chain(&error)))?;
+        // Collects the exit status, so that a dead keeper is no zombie that looks alive.
+        std::thread::spawn(move || keeper.wait(None));
+        self.converse_with(unit, invocation);
+        Ok(())
+    }
+
+    fn write_setup(
+        &self,
+        unit: &UnitName,
+        invocation: &str,
+        folder: &Utf8Path,
+    ) -> Result<(), FileError> {
+        let service = self.engine.catalog().unit(unit).and_then(|unit| unit.service().cloned());
+        let notify = service.is_some_and(|service| {
+            matches!(service.service_type, ServiceType::Notify | ServiceType::NotifyReload)
+                || service.watchdog_sec.is_some()
+                || service.notify_access != crate::unit::NotifyAccess::None
+        });
+        let setup = Setup {
+            unit: unit.clone(),
+            invocation: invocation.to_owned(),
+            group: group_of(invocation),
+            log: crate::logs::log_path(&self.config.log_folder(), unit),
+            rotation: self.config.rotation,
+            notify,
+        };
+        self.files.create_dir_all(folder)?;
+        let bytes = serde_json::to_vec(&setup).unwrap_or_default();
+        self.files.write_durable(&folder.join(SETUP_FILE), &bytes, Access::Secret)
+    }
+
+    /// Starts the conversation with a keeper that is there, or about to be.
+    pub(super) fn converse_with(&mut self, unit: &UnitName, invocation: &str) {
+        let (orders, queue) = mpsc::channel(MOST_ORDERS);
+        let endpoint = Endpoint::in_directory(&self.keeper_folder(invocation), ENDPOINT);
+        let talk = Conversation {
+            unit: unit.clone(),
+            invocation: invocation.to_owned(),
+            inbox: self.inbox.clone(),
+        };
+        tokio::spawn(talk.run(endpoint, queue));
+        let link = KeeperLink { invocation: invocation.to_owned(), orders };
+        self.keepers.insert(unit.clone(), link);
+    }
+
+    /// Gives an order to a unit's keeper. Never waits: a keeper that does not read its orders is lost.
+    pub(super) async fn order(&mut self, unit: &UnitName, order: Order) {
+        let Some(link) = self.keepers.get(unit) else { return };
+        if let Err(mpsc::error::TrySendError::Full(order)) = link.orders.try_send(order) {
+            tracing::error!(%unit, ?order, "the keeper does not read its orders");
+            let message =
+                FromKeeper::Gone { keeper: None, reason: "its keeper stopped listening".into() };
+            let invocation = link.invocation.clone();
+            let arrival = Arrival::Keeper { unit: unit.clone(), invocation, message };
+            // The inbox is ours: it is full only if we are far behind, and then this can wait.
+            let _ = self.inbox.try_send(arrival);
+        }
+    }
+
+    /// Takes in what a keeper said. Words of an invocation that is over are dropped.
+    pub(super) async fn hear(
+        &mut self,
+        unit: &UnitName,
+        invocation: &str,
+        message: FromKeeper,
+    ) -> Result<(), DaemonError> {
+        if self.keepers.get(unit).is_none_or(|link| link.invocation != invocation) {
+            return Ok(());
+        }
+        match message {
+            FromKeeper::Connected { runs } => {
+                self.act(|turn| turn.resume(unit, &|run| runs.contains(&run))).await
+            }
+            FromKeeper::Said(Report::Event(Numbered { number, event })) => {
+                self.act(|turn| turn.keeper_event(unit, event)).await?;
+                self.order(unit, Order::Acknowledge { number }).await;
+                Ok(())
+            }
+            FromKeeper::Said(report) => {
+                for waiting in self.surveys.remove(unit).unwrap_or_default() {
+                    // A client that has gone does not need it.
+                    let _ = waiting.send(report.clone());
+                }
+                Ok(())
+            }
+            FromKeeper::Gone { keeper, reason } => self.bury(unit, invocation, keeper, reason).await,
+        }
+    }
+
+    /// A keeper has gone without being told to: whatever it held is ended, then the engine is told.
+    async fn bury(
+        &mut self,
+        unit: &UnitName,
+        invocation: &str,
+        keeper: Option<Identity>,
+        reason: String,
+    ) -> Result<(), DaemonError> {
+        self.keepers.remove(unit);
+        self.end_remains(invocation, keeper.as_ref());
+        self.act(|turn| turn.keeper_event(unit, KeeperEvent::Lost { reason })).await
+    }
+
+    /// Kills what is left of an invocation, its keeper included, and removes its folder.
+    pub(super) fn end_remains(&self, invocation: &str, keeper: Option<&Identity>) {
+        if let Some(identity) = keeper
+            && let Ok(Some(process)) = self.processes.adopt(identity, &group_of(invocation))
+            && let Err(error) = process.signal(
+                transom_host::process::Signal::Kill,
+                transom_host::process::Scope::Main,
+            )
+        {
+            tracing::warn!(invocation, error = %error, "a keeper could not be ended");
+        }
+        if let Err(error) = self.processes.kill_group(&group_of(invocation), KILL_LIMIT) {
+            tracing::warn!(invocation, error = %error, "processes of a lost keeper are left");
+        }
+        if let Err(error) = self.files.remove_tree(&self.keeper_folder(invocation)) {
+            tracing::warn!(invocation, error = %error, "the folder of a keeper is left");
+        }
+    }
+}
+
+/// Every process of an invocation belongs to this group.
+pub(super) fn group_of(invocation: &str) -> GroupId {
+    // Invocations are made by us, of hexadecimal digits.
+    invocation.parse().unwrap_or_else(|_| GroupId::unique())
+}
+
+struct Conversation {
+    unit: UnitName,
+    invocation: String,
+    inbox: mpsc::Sender<Arrival>,
+}
+
+impl Conversation {
+    async fn run(self, endpoint: Endpoint, mut orders: mpsc::Receiver<Order>) {
+        let mut keeper = None;
+        let reason = match self.connect(&endpoint).await {
+            Ok(mut stream) => self.talk(&mut stream, &mut orders, &mut keeper).await,
+            Err(error) => Some(format!("its keeper does not answer: {}", chain(&error))),
+        };
+        if let Some(reason) = reason {
+            self.tell(FromKeeper::Gone { keeper, reason }).await;
+        }
+    }
+
+    /// Connects, waiting for a keeper that is just starting.
+    async fn connect(&self, endpoint: &Endpoint) -> Result<LineStream<Stream>, ipc::ConnectError> {
+        let give_up = tokio::time::Instant::now() + START_LIMIT;
+        loop {
+            match ipc::connect(endpoint, CONNECT_LIMIT).await {
+                Ok(stream) => return Ok(LineStream::new(stream, LONGEST_LINE)),
+                Err(error) if tokio::time::Instant::now() >= give_up => return Err(error),
+                Err(_) => sleep(RETRY).await,
+            }
+        }
+    }
+
+    /// Carries words both ways until one side ends; says why if it was not us.
+    async fn talk(
+        &self,
+        stream: &mut LineStream<Stream>,
+        orders: &mut mpsc::Receiver<Order>,
+        keeper: &mut Option<Identity>,
+    ) -> Option<String> {
+        loop {
+            tokio::select! {
+                report = stream.receive::<Report>() => match report {
+                    Ok(Some(Report::Hello { keeper: identity, runs })) => {
+                        *keeper = Some(identity);
+                        self.tell(FromKeeper::Connected { runs }).await;
+                    }
+                    Ok(Some(report)) => self.tell(FromKeeper::Said(report)).await,
+                    Ok(None) => return Some("its keeper ended unexpectedly".into()),
+                    Err(error) => return Some(format!("its keeper hung up: {}", chain(&error))),
+                },
+                // All orders are given before the daemon lets go of the link.
+                order = orders.recv() => match order {
+                    Some(order) => {
+                        if let Err(error) = stream.send(&order).await {
+                            return Some(format!("its keeper hung up: {}", chain(&error)));
+                        }
+                    }
+                    None => return None,
+                },
+            }
+        }
+    }
+
+    async fn tell(&self, message: FromKeeper) {
+        let arrival = Arrival::Keeper {
+            unit: self.unit.clone(),
+            invocation: self.invocation.clone(),
+            message,
+        };
+        // Fails only when the daemon is ending.
+        let _ = self.inbox.send(arrival).await;
+    }
+}
+
+/// An error with all its causes, on one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    crate::keeper::chain(error)
+}

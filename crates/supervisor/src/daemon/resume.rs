@@ -1,0 +1,99 @@
+//! Coming up: for the first time since boot, or after an earlier daemon that was killed.
+
+use transom_host::files::Files;
+
+use super::keepers::group_of;
+use super::{Daemon, DaemonError};
+use crate::control::protocol::JobVerb;
+use crate::keeper::protocol::{RECORD_FILE, Record};
+use crate::unit::UnitName;
+
+const LARGEST_RECORD: u64 = 16 << 20;
+
+impl Daemon {
+    pub(super) async fn resume_or_boot(&mut self) -> Result<(), DaemonError> {
+        let fresh = self.engine.known().next().is_none();
+        let kept: Vec<(UnitName, String)> = self
+            .engine
+            .known()
+            .filter(|(_, runtime)| runtime.kept)
+            .filter_map(|(unit, runtime)| Some((unit.clone(), runtime.invocation.clone()?)))
+            .collect();
+        self.sweep_keepers(&kept);
+        for (unit, invocation) in &kept {
+            self.meet_again(unit, invocation).await?;
+        }
+        self.act(|turn| turn.resume_jobs()).await?;
+        self.processes.sweep();
+        if fresh {
+            self.boot_units().await?;
+        }
+        Ok(())
+    }
+
+    /// Ends keepers of which the memory knows nothing: their daemon died before it could close them, or
+    /// the memory is gone.
+    fn sweep_keepers(&self, kept: &[(UnitName, String)]) {
+        let folder = self.config.run_folder().join("keepers");
+        let entries = self.files.list(&folder).unwrap_or_else(|error| {
+            tracing::warn!(error = %error, "the keepers' folder cannot be read");
+            Vec::new()
+        });
+        for entry in entries {
+            if kept.iter().all(|(_, invocation)| *invocation != entry.name) {
+                tracing::info!(invocation = entry.name, "ending what an earlier supervisor left");
+                let keeper = self.read_record(&entry.name).map(|record| record.keeper);
+                self.end_remains(&entry.name, keeper.as_ref());
+            }
+        }
+    }
+
+    /// Finds the keeper of a unit that was running when the last daemon died.
+    async fn meet_again(&mut self, unit: &UnitName, invocation: &str) -> Result<(), DaemonError> {
+        let Some(record) = self.read_record(invocation) else {
+            // Asked for, but it never came up: ask again. Its commands follow when it answers.
+            self.end_remains(invocation, None);
+            if let Err(reason) = self.open_keeper(unit, invocation) {
+                let effects = self.lose(unit, reason)?;
+                self.execute(effects).await?;
+            }
+            return Ok(());
+        };
+        let alive = matches!(self.processes.adopt(&record.keeper, &group_of(invocation)), Ok(Some(_)));
+        if alive {
+            tracing::info!(%unit, "taking over from an earlier supervisor");
+            self.converse_with(unit, invocation);
+            return Ok(());
+        }
+        for numbered in record.events {
+            self.act(|turn| turn.keeper_event(unit, numbered.event)).await?;
+        }
+        self.end_remains(invocation, None);
+        let reason = "its keeper ended while no supervisor was there".to_owned();
+        let effects = self.lose(unit, reason)?;
+        self.execute(effects).await
+    }
+
+    fn read_record(&self, invocation: &str) -> Option<Record> {
+        let path = self.keeper_folder(invocation).join(RECORD_FILE);
+        let bytes = self.files.read(&path, LARGEST_RECORD).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    /// The first start after boot: brings up the default target.
+    async fn boot_units(&mut self) -> Result<(), DaemonError> {
+        let target = self.config.default_target.clone();
+        if self.engine.catalog().unit(&target).is_none() {
+            return Ok(());
+        }
+        match self.act(|turn| turn.request(JobVerb::Start, std::slice::from_ref(&target))).await? {
+            Ok((_, warnings)) => {
+                for warning in warnings {
+                    tracing::warn!("{warning}");
+                }
+            }
+            Err(error) => tracing::error!(%target, error = %error, "cannot be reached"),
+        }
+        Ok(())
+    }
+}
