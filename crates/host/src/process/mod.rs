@@ -10,6 +10,7 @@
 //! named job object on Windows. On Windows only `Signal::Kill` can be delivered; a graceful stop is
 //! the end of the program's standard input, or a service control.
 
+pub mod command_line;
 mod errors;
 mod group;
 mod limits;
@@ -18,6 +19,8 @@ mod spec;
 
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(windows)]
+mod windows;
 
 use std::fmt::Debug;
 use std::io::{PipeReader, PipeWriter};
@@ -32,6 +35,8 @@ pub use limits::{Bound, Clamped, LimitKind, LimitReport, Limits, NotEnforced};
 pub use linux::{Native, become_subreaper, reap_orphans};
 pub use signal::{Signal, UnknownSignal};
 pub use spec::{Input, InvalidUser, Lifetime, Output, Spawn, UserSpec};
+#[cfg(windows)]
+pub use windows::{Native, become_subreaper, reap_orphans};
 
 /// Names one process for ever: pids are reused, a pid with a start time is not.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
