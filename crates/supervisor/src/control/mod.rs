@@ -2,7 +2,7 @@
 
 pub mod protocol;
 
-pub mod client;
+
 
 /// No request and no answer is longer.
 pub const LONGEST_LINE: usize = 64 << 20;

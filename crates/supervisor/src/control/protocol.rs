@@ -269,3 +269,23 @@ impl ActiveState {
         }
     }
 }
+
+impl UnitResult {
+    /// systemd's spelling.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::ExitCode => "exit-code",
+            Self::Signal => "signal",
+            Self::Timeout => "timeout",
+            Self::StartLimitHit => "start-limit-hit",
+            Self::Resources => "resources",
+            Self::Protocol => "protocol",
+            Self::ExecCondition => "exec-condition",
+            Self::Assert => "assert",
+            Self::Dependency => "dependency",
+            Self::Watchdog => "watchdog",
+            Self::OomKill => "oom-kill",
+        }
+    }
+}

@@ -85,3 +85,24 @@ pub enum Effect {
     /// A line for the unit's log.
     Note { unit: UnitName, message: String },
 }
+
+impl Notification {
+    /// Reads the lines of one message. Lines that mean nothing here are skipped, as `sd_notify` asks.
+    pub fn parse(text: &str) -> Self {
+        let mut notification = Self::default();
+        for line in text.lines() {
+            match line.split_once('=') {
+                Some(("READY", "1")) => notification.ready = true,
+                Some(("RELOADING", "1")) => notification.reloading = true,
+                Some(("STOPPING", "1")) => notification.stopping = true,
+                Some(("WATCHDOG", "1")) => notification.watchdog = true,
+                Some(("STATUS", status)) => notification.status = Some(status.to_owned()),
+                Some(("EXTEND_TIMEOUT_USEC", micros)) => {
+                    notification.extend_timeout_micros = micros.parse().ok();
+                }
+                _ => {}
+            }
+        }
+        notification
+    }
+}

@@ -64,6 +64,13 @@ pub struct Memory {
     last_number: u64,
 }
 
+impl Memory {
+    /// The units that something is remembered of.
+    pub fn units(&self) -> impl Iterator<Item = &UnitName> {
+        self.units.keys()
+    }
+}
+
 /// What became of one unit of an accepted request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use transom_host::process::Exit;
 
 use super::runtime::Runtime;
-use super::service::name_of;
 use super::timer::triggered_by;
 use super::Engine;
 use crate::control::protocol::{
@@ -136,7 +135,7 @@ fn properties(status: &UnitStatus, reason: Option<&str>) -> BTreeMap<String, Str
     put("LoadError", status.load_error.clone().unwrap_or_default());
     put("ActiveState", status.active_state.name().to_owned());
     put("SubState", status.sub_state.clone());
-    put("Result", name_of(status.result).to_owned());
+    put("Result", status.result.name().to_owned());
     put("UnitFileState", status.unit_file_state.clone());
     put("FragmentPath", status.fragment_path.as_ref().map(ToString::to_string).unwrap_or_default());
     put("DropInPaths", joined(&status.drop_in_paths));

@@ -253,7 +253,7 @@ impl Turn<'_> {
                 self.note(unit, format!("{title} was skipped by ExecCondition=."));
             }
             UnitResult::Success => self.note(unit, format!("Stopped {title}.")),
-            result => self.note(unit, format!("{title} failed with result '{}'.", name_of(result))),
+            result => self.note(unit, format!("{title} failed with result '{}'.", result.name())),
         }
         if restart {
             let delay = restart_delay(&service, restarts);
@@ -465,23 +465,5 @@ pub(super) fn commands(service: &Service, role: Role) -> &[ExecCommand] {
         Role::Reload => &service.exec_reload,
         Role::Stop => &service.exec_stop,
         Role::StopPost => &service.exec_stop_post,
-    }
-}
-
-/// systemd's spelling of a result.
-pub(super) fn name_of(result: UnitResult) -> &'static str {
-    match result {
-        UnitResult::Success => "success",
-        UnitResult::ExitCode => "exit-code",
-        UnitResult::Signal => "signal",
-        UnitResult::Timeout => "timeout",
-        UnitResult::StartLimitHit => "start-limit-hit",
-        UnitResult::Resources => "resources",
-        UnitResult::Protocol => "protocol",
-        UnitResult::ExecCondition => "exec-condition",
-        UnitResult::Assert => "assert",
-        UnitResult::Dependency => "dependency",
-        UnitResult::Watchdog => "watchdog",
-        UnitResult::OomKill => "oom-kill",
     }
 }

@@ -113,7 +113,7 @@ impl Keeper {
         mut notifications: Option<notify::Receiver>,
         mut mailbox: mpsc::Receiver<Happening>,
     ) -> Result<(), KeeperError> {
-        let mut daemon: Option<LineStream<ipc::Stream> = None;
+        let mut daemon: Option<LineStream<ipc::Stream>> = None;
         let mut look = interval(LOOK_FOR_EMPTY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut housekeeping = interval(HOUSEKEEPING);
@@ -286,7 +286,7 @@ impl Keeper {
 }
 
 /// The next order; `None` when the daemon has gone. Never ready while there is no daemon.
-async fn next_order(daemon: &mut Option<LineStream<ipc::Stream>) -> Option<Order> {
+async fn next_order(daemon: &mut Option<LineStream<ipc::Stream>>) -> Option<Order> {
     match daemon {
         Some(stream) => stream.receive::<Order>().await.unwrap_or_else(|error| {
             tracing::warn!(error = %error, "the daemon is not understood");

@@ -32,7 +32,7 @@ pub use command::ExecCommand;
 pub use condition::{Condition, ConditionFacts};
 pub use name::{UnitName, UnitNameError, UnitPattern, UnitType};
 pub use problem::{Problem, Severity};
-pub use service::Service;
+pub use service::{KillMode, NotifyAccess, Restart, Service, ServiceType};
 pub use signal::Signal;
 pub use specifier::SpecifierContext;
 pub use timer::Timer;

@@ -337,6 +337,11 @@ impl Default for Service {
 }
 
 impl Service {
+    /// Whether it is started when its commands have ended, rather than when they run.
+    pub fn is_oneshot(&self) -> bool {
+        self.service_type == ServiceType::Oneshot
+    }
+
     /// `DefaultTimeoutStartSec=` and `DefaultTimeoutStopSec=` of systemd.
     pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(90);
 }

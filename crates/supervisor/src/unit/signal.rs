@@ -4,6 +4,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+use transom_host::process::{self, Exit};
+
 use super::values::ValueError;
 
 /// Names by number, without `SIG`; index 0 is no signal.
@@ -17,12 +20,14 @@ const NAMES: [&str; 32] = [
 const REAL_TIME: std::ops::RangeInclusive<u8> = 34..=64;
 
 /// A signal by its Linux number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Signal(u8);
 
 impl Signal {
     pub const HUP: Self = Self(1);
     pub const INT: Self = Self(2);
+    pub const QUIT: Self = Self(3);
     pub const ABRT: Self = Self(6);
     pub const KILL: Self = Self(9);
     pub const PIPE: Self = Self(13);
@@ -111,7 +116,31 @@ pub struct ExitStatusSet {
     pub signals: BTreeSet<Signal>,
 }
 
+impl From<Signal> for process::Signal {
+    fn from(signal: Signal) -> Self {
+        match signal {
+            Signal::TERM => Self::Terminate,
+            Signal::HUP => Self::Hangup,
+            Signal::INT => Self::Interrupt,
+            Signal::QUIT => Self::Quit,
+            Signal::KILL => Self::Kill,
+            other => Self::Number(i32::from(other.number())),
+        }
+    }
+}
+
 impl ExitStatusSet {
+    /// Whether a process that ended like this is meant.
+    pub fn contains(&self, exit: Exit) -> bool {
+        match exit {
+            Exit::Code(code) => self.codes.contains(&code.cast_unsigned()),
+            Exit::Signal(number) => {
+                self.signals.iter().any(|signal| i32::from(signal.number()) == number)
+            }
+            Exit::Unknown => false,
+        }
+    }
+
     /// Adds one word: a code, the name of one (`TEMPFAIL`), or a signal by name.
     pub fn insert(&mut self, word: &str) -> Result<(), ValueError> {
         if word.bytes().all(|byte| byte.is_ascii_digit()) {
