@@ -5,7 +5,7 @@
 //! come back without anyone noticing.
 
 pub mod control;
-// pub mod daemon;
+pub mod daemon;
 pub mod engine;
 pub mod keeper;
 pub mod logs;

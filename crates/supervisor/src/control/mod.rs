@@ -1,5 +1,6 @@
 //! The conversation between `transom service` and the daemon: one JSON document per line.
 
+pub mod client;
 pub mod protocol;
 
 

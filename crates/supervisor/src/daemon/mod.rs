@@ -187,7 +187,9 @@ impl Daemon {
         let machine = machine::Native::default();
         let boot = machine.boot_id().map_err(DaemonError::Machine)?;
         let processes: Arc<dyn Processes> = Arc::new(process::Native::default());
-        process::become_subreaper();
+        if let Err(error) = process::become_subreaper() {
+            tracing::warn!(error = %error, "orphans of services may escape");
+        }
         let now = clock::now(&machine);
         let loader = loading::Loader::new(&config, &machine);
         let place = clock::place(&machine);

@@ -92,6 +92,17 @@ impl Catalog {
         }
     }
 
+    pub fn definitions(&self) -> &BTreeMap<UnitName, Definition> {
+        &self.definitions
+    }
+
+    /// The same without `names`, which are about to be defined anew.
+    pub fn without(&self, names: &[UnitName]) -> Self {
+        let mut definitions = self.definitions.clone();
+        definitions.retain(|name, _| !names.contains(name));
+        Self::new(definitions)
+    }
+
     /// Every unit whose file was read without error.
     pub fn loaded(&self) -> impl Iterator<Item = &Arc<Unit>> {
         self.definitions.values().filter_map(|definition| definition.unit.as_ref())

@@ -64,6 +64,13 @@ pub struct Runtime {
     pub timer: TimerRuntime,
 }
 
+impl Runtime {
+    /// How the main process ended, if it has.
+    pub fn main_exit(&self) -> Option<Exit> {
+        self.main_ended.as_ref().map(|ended| ended.exit)
+    }
+}
+
 /// What a timer remembers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimerRuntime {

@@ -21,6 +21,33 @@ pub(super) fn triggered_by(unit: &Unit) -> Option<UnitName> {
     timer.unit.clone().or_else(|| unit.name.with_type(UnitType::Service).ok())
 }
 
+impl Unit {
+    /// Every other unit that this one names, so that it can be loaded too.
+    pub fn mentions(&self) -> Vec<UnitName> {
+        let on = &self.dependencies;
+        [
+            &on.requires,
+            &on.requisite,
+            &on.wants,
+            &on.binds_to,
+            &on.part_of,
+            &on.upholds,
+            &on.conflicts,
+            &on.before,
+            &on.after,
+            &on.on_failure,
+            &on.on_success,
+            &on.propagates_reload_to,
+            &on.propagates_stop_to,
+        ]
+        .into_iter()
+        .flatten()
+        .cloned()
+        .chain(triggered_by(self))
+        .collect()
+    }
+}
+
 impl Turn<'_> {
     pub(super) fn timer_start(&mut self, unit: &UnitName) {
         let last = self.engine.catalog.definition(unit).and_then(|d| d.last_trigger);

@@ -59,7 +59,9 @@ pub async fn run(folder: &Utf8Path) -> Result<(), KeeperError> {
         files.read(&folder.join(SETUP_FILE), LARGEST_SETUP).map_err(KeeperError::ReadSetup)?;
     let setup: Setup = serde_json::from_slice(&bytes)
         .map_err(|source| KeeperError::BadSetup { folder: folder.to_owned(), source })?;
-    become_subreaper();
+    if let Err(error) = become_subreaper() {
+        tracing::warn!(error = %error, "orphans of the service may escape");
+    }
     let listener = Listener::bind(&Endpoint::in_directory(folder, ENDPOINT), Access::OwnerOnly)
         .map_err(KeeperError::Listen)?;
     let notifications = setup

@@ -1,0 +1,174 @@
+//! Unit files to catalog. Everything the files of this machine name is loaded, and whatever a request
+//! names besides, such as an instance of a template.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
+use transom_host::access::{self, Access, AccountId};
+use transom_host::files::{self, Files};
+use transom_host::machine::Machine;
+
+use super::{Config, Daemon, DaemonError};
+use crate::control::protocol::LoadState;
+use crate::engine::{Catalog, Definition};
+use crate::unit::load::{LoadOutcome, UnitStore};
+use crate::unit::{SpecifierContext, Unit, UnitName};
+
+const LARGEST_STAMP: u64 = 128;
+
+pub(super) struct Loader {
+    folders: Vec<Utf8PathBuf>,
+    stamps: Utf8PathBuf,
+    specifiers: SpecifierContext,
+    files: files::Native,
+}
+
+impl Loader {
+    pub(super) fn new(config: &Config, machine: &dyn Machine) -> Self {
+        Self {
+            folders: config.layout.units.clone(),
+            stamps: config.layout.state.join("timers"),
+            specifiers: specifiers(config, machine),
+            files: files::Native::default(),
+        }
+    }
+
+    /// All units of the machine, and `more`.
+    pub(super) fn load_all(&self, more: &[UnitName]) -> Catalog {
+        let Some(store) = self.store() else { return Catalog::default() };
+        let mut wanted: BTreeSet<UnitName> = store.names();
+        wanted.extend(more.iter().cloned());
+        Catalog::new(self.load(&store, wanted, BTreeMap::new()))
+    }
+
+    /// `present`, and the named units with all they lead to. What is present is not read again.
+    fn extend(&self, present: &Catalog, names: &[UnitName]) -> Catalog {
+        let Some(store) = self.store() else { return present.clone() };
+        let wanted = names.iter().cloned().collect();
+        Catalog::new(self.load(&store, wanted, present.definitions().clone()))
+    }
+
+    fn store(&self) -> Option<UnitStore> {
+        match UnitStore::load(&self.folders, self.specifiers.clone()) {
+            Ok(store) => Some(store),
+            Err(error) => {
+                let error = super::keepers::chain(&error);
+                tracing::error!(error, "the unit files cannot be read");
+                None
+            }
+        }
+    }
+
+    fn load(
+        &self,
+        store: &UnitStore,
+        mut wanted: BTreeSet<UnitName>,
+        mut definitions: BTreeMap<UnitName, Definition>,
+    ) -> BTreeMap<UnitName, Definition> {
+        while let Some(name) = wanted.pop_first() {
+            if definitions.contains_key(&name) || name.is_template() {
+                continue;
+            }
+            let definition = self.definition(store, &name);
+            if let Some(unit) = &definition.unit {
+                wanted.extend(unit.mentions().into_iter().filter(|n| !definitions.contains_key(n)));
+            }
+            definitions.insert(name, definition);
+        }
+        definitions
+    }
+
+    fn definition(&self, store: &UnitStore, name: &UnitName) -> Definition {
+        let file_state = store.unit_file_state(name).map(|state| state.name().to_owned());
+        let mut definition = Definition {
+            load_state: LoadState::NotFound,
+            load_error: None,
+            file_state: file_state.unwrap_or_default(),
+            source: store.file_of(name).map(Utf8Path::to_owned),
+            problems: Vec::new(),
+            last_trigger: self.stamp(name),
+            unit: None,
+        };
+        match store.get(name) {
+            LoadOutcome::NotFound => {}
+            LoadOutcome::Masked => definition.load_state = LoadState::Masked,
+            LoadOutcome::Bad(bad) => {
+                definition.load_state = LoadState::BadSetting;
+                definition.problems = bad.problems.iter().map(ToString::to_string).collect();
+                let first = bad.problems.iter().find(|problem| problem.is_error());
+                definition.load_error = first.map(ToString::to_string);
+            }
+            LoadOutcome::Loaded(unit) => {
+                definition.load_state = LoadState::Loaded;
+                definition.problems = unit.problems.iter().map(ToString::to_string).collect();
+                definition.unit = Some(Arc::<Unit>::from(unit));
+            }
+        }
+        definition
+    }
+
+    /// When a persistent timer last fired, before the last boot perhaps.
+    fn stamp(&self, name: &UnitName) -> Option<Timestamp> {
+        let path = self.stamps.join(format!("{name}.stamp"));
+        let bytes = self.files.read(&path, LARGEST_STAMP).ok()?;
+        String::from_utf8(bytes).ok()?.trim().parse().ok()
+    }
+}
+
+fn specifiers(config: &Config, machine: &dyn Machine) -> SpecifierContext {
+    let mut specifiers = SpecifierContext::places(config.os);
+    if let Ok(system) = machine.system() {
+        specifiers.host_name = Some(system.host_name);
+        specifiers.kernel_release = Some(system.kernel);
+        specifiers.architecture = system.arch.map(|arch| super::conditions::systemd_name(arch).into());
+    }
+    specifiers.boot_id = machine.boot_id().ok();
+    if let Ok(account) = access::Native::default().current_account() {
+        let (user, group) = match &account.id {
+            AccountId::Unix { uid, gid, .. } => (uid.to_string(), Some(gid.to_string())),
+            AccountId::Windows { sid } => (sid.clone(), None),
+        };
+        specifiers.user_name = Some(account.name);
+        specifiers.user_id = Some(user);
+        specifiers.group_id = group;
+        specifiers.home = account.home;
+        specifiers.shell = account.shell;
+    }
+    specifiers
+}
+
+impl Daemon {
+    /// Makes sure that units named in a request are known, if there are files for them.
+    pub(super) async fn ensure_loaded(&mut self, names: &[UnitName]) -> Result<(), DaemonError> {
+        let missing: Vec<UnitName> = names
+            .iter()
+            .filter(|name| {
+                let known = self.engine.catalog().definition(name);
+                known.is_none_or(|definition| definition.load_state == LoadState::NotFound)
+            })
+            .cloned()
+            .collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let loader = Loader::new(&self.config, &self.machine);
+        let present = self.engine.catalog().without(&missing);
+        let catalog = loader.extend(&present, &missing);
+        self.act(|turn| turn.replace_catalog(catalog)).await
+    }
+
+    /// Reads all unit files anew. Says what is wrong with them.
+    pub(super) async fn reload_files(&mut self) -> Result<Vec<String>, DaemonError> {
+        let known: Vec<UnitName> = self.engine.known().map(|(name, _)| name.clone()).collect();
+        let catalog = Loader::new(&self.config, &self.machine).load_all(&known);
+        let warnings = catalog
+            .names()
+            .filter_map(|name| catalog.definition(name))
+            .flat_map(|definition| definition.problems.clone())
+            .collect();
+        self.act(|turn| turn.replace_catalog(catalog)).await?;
+        Ok(warnings)
+    }
+}
