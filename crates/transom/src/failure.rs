@@ -1,7 +1,7 @@
 //! What went wrong, why, and the way forward: for people as text, for programs as JSON and an exit
 //! code. Invariant: exit codes never change their meaning between releases.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io;
 
 use clap::builder::styling::{AnsiColor, Style};
@@ -127,11 +127,6 @@ impl std::error::Error for Advised {
     }
 }
 
-/// The reader of our output went away. Not an error: it has seen what it wanted.
-#[derive(Debug, thiserror::Error)]
-#[error("the reader of the output went away")]
-pub struct ReaderGone;
-
 /// A failure, ready to be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -178,13 +173,14 @@ impl Failure {
         const HINT: Style = AnsiColor::Cyan.on_default().bold();
         let mut text = format!("{ERROR}error:{ERROR:#} {}\n", indented(&self.message));
         for cause in &self.causes {
-            text += &format!("  {LABEL}caused by:{LABEL:#} {}\n", indented(cause));
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "  {LABEL}caused by:{LABEL:#} {}", indented(cause));
         }
         if let Some(hint) = &self.hint {
-            text += &format!("  {HINT}hint:{HINT:#} {}\n", indented(hint));
+            let _ = writeln!(text, "  {HINT}hint:{HINT:#} {}", indented(hint));
         }
         if let Some(usage) = &self.usage {
-            text += &format!("\n{usage}\n");
+            let _ = writeln!(text, "\n{usage}");
         }
         text
     }
@@ -247,11 +243,6 @@ fn more_rights(host: Os) -> &'static str {
         Os::Linux => "run it as root, for example with sudo",
         Os::Windows => "run it from a prompt that was opened as administrator",
     }
-}
-
-/// Whether an error only says that nobody reads our output any more.
-pub fn is_reader_gone(error: &anyhow::Error) -> bool {
-    error.chain().any(<dyn std::error::Error>::is::<ReaderGone>)
 }
 
 /// Continuation lines stand below the first one.
@@ -344,12 +335,5 @@ mod tests {
             .collect();
         codes.dedup();
         assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6]);
-    }
-
-    #[test]
-    fn a_closed_pipe_is_found_below_any_context() {
-        let error = anyhow::Error::new(ReaderGone).context("could not print");
-        assert!(is_reader_gone(&error));
-        assert!(!is_reader_gone(&io_error(io::ErrorKind::BrokenPipe)));
     }
 }

@@ -18,7 +18,7 @@ const HOST: Os = if cfg!(windows) {
 fn main() -> ExitCode {
     let mut arguments = env::args_os();
     let program = arguments.next().unwrap_or_default();
-    let exit = transom::run(Invocation {
+    let exit = transom::run(&Invocation {
         program,
         arguments: arguments.collect(),
         environment: Environment::new(HOST, env::vars_os()),

@@ -16,9 +16,7 @@ type Entry = fn(&Invocation) -> Exit;
 const PROGRAMS: &[(&str, Entry)] = &[("transom", commands::run)];
 
 /// Runs the program that the invocation names.
-pub fn run(invocation: Invocation) -> Exit {
-    // The value is taken whole: nothing may look at the process again after us.
-    let invocation = &invocation;
+pub fn run(invocation: &Invocation) -> Exit {
     entry_named(PROGRAMS, &invocation.program)(invocation)
 }
 

@@ -13,6 +13,15 @@ use crate::output::{ColorMode, Format};
 impl Failure {
     /// Reads an error of the parser.
     pub fn from_usage(error: &clap::Error) -> Self {
+        if is_bare(error) {
+            return Self {
+                message: "a command is needed".to_owned(),
+                causes: Vec::new(),
+                hint: Some("try --help".to_owned()),
+                exit: Exit::Usage,
+                usage: usage(error),
+            };
+        }
         let rendered = error.render().to_string();
         let text = rendered.strip_prefix("error: ").unwrap_or(&rendered);
         let paragraph = text.split("\n\n").next().unwrap_or(text);
@@ -20,20 +29,29 @@ impl Failure {
         let message: Vec<&str> = paragraph
             .lines()
             .filter(|line| !line.trim_start().starts_with("[possible values:"))
-            .map(str::trim_end)
+            .map(str::trim)
             .collect();
-        let usage = error.get(ContextKind::Usage).map(|usage| {
-            let usage = usage.to_string();
-            usage.trim_end().to_owned()
-        });
         Self {
-            message: message.join("\n"),
+            message: message.join(" "),
             causes: Vec::new(),
             hint: hint(error).or_else(|| Some("try --help".to_owned())),
             exit: Exit::Usage,
-            usage,
+            usage: usage(error),
         }
     }
+}
+
+fn usage(error: &clap::Error) -> Option<String> {
+    let usage = error.get(ContextKind::Usage)?.to_string();
+    Some(usage.trim_end().to_owned())
+}
+
+/// Whether the mistake is that there is no command at all.
+pub fn is_bare(error: &clap::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    )
 }
 
 fn hint(error: &clap::Error) -> Option<String> {

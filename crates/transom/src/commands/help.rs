@@ -63,20 +63,16 @@ impl Help {
     pub(super) fn run(self, cx: &Context) -> anyhow::Result<Exit> {
         let mut root = super::command_line();
         root.build();
-        let text = match self.words.as_slice() {
-            [] => root.render_long_help().ansi().to_string(),
-            words => match find(&mut root, words) {
-                Ok(command) => command.render_long_help().ansi().to_string(),
-                Err(Unknown { known, word }) => match topic(words) {
-                    Some(topic) => (topic.render)(),
-                    None => {
-                        let names = known.iter().map(String::as_str);
-                        return Err(anyhow::anyhow!("there is no command or topic `{word}`"))
-                            .hint(suggestion::hint(word, names))
-                            .exit(Exit::NotFound);
-                    }
-                },
-            },
+        // No words at all name the root, which is found at once.
+        let text = match (find(&mut root, &self.words), topic(&self.words)) {
+            (Ok(command), _) => command.render_long_help().ansi().to_string(),
+            (Err(_), Some(topic)) => (topic.render)(),
+            (Err(Unknown { word, known }), None) => {
+                let names = known.iter().map(String::as_str);
+                return Err(anyhow::anyhow!("there is no command or topic `{word}`"))
+                    .hint(suggestion::hint(word, names))
+                    .exit(Exit::NotFound);
+            }
         };
         cx.out.write(&text)?;
         Ok(Exit::Success)

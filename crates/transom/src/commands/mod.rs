@@ -12,11 +12,12 @@ mod version;
 use std::ffi::OsString;
 use std::io::Write as _;
 
+use clap::builder::styling::Style;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::arguments::GlobalOptions;
 use crate::context::Context;
-use crate::failure::{Advice as _, Exit, Failure, is_reader_gone};
+use crate::failure::{Advice as _, Exit, Failure};
 use crate::invocation::Invocation;
 use crate::logging;
 use crate::output::{ColorMode, Colors, Output, OutputError, Shown};
@@ -67,10 +68,14 @@ const GROUPS: &[(&str, &[&str])] = &[(
 
 /// The whole command line, with the overview that clap cannot make by itself.
 fn command_line() -> clap::Command {
+    const TITLE: Style = Style::new().bold().underline();
     let command = Transom::command();
     let overview = tree::render_overview(&command, GROUPS);
     command
-        .help_template("{about}\n\n{usage-heading} {usage}\n\n{before-help}{options}{after-help}")
+        .help_template(format!(
+            "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{{before-help}}\
+             {TITLE}Global options:{TITLE:#}\n{{options}}{{after-help}}"
+        ))
         .before_help(overview)
         .after_help(
             "Run `transom help COMMAND` for a command, and `transom help topics` for what all of \
@@ -105,6 +110,7 @@ fn execute(invocation: &Invocation, transom: Transom) -> anyhow::Result<Exit> {
         colors(invocation, settings.color.value).stderr,
         &cx.progress,
     )?;
+    tracing::debug!(command = ?transom.command, "running");
     transom.command.run(&cx)
 }
 
@@ -144,7 +150,7 @@ impl Reporter<'_> {
     fn outcome(&self, outcome: anyhow::Result<Exit>) -> Exit {
         match outcome {
             Ok(exit) => exit,
-            Err(error) if is_reader_gone(&error) => Exit::Success,
+            Err(error) if OutputError::is_reader_gone(&error) => Exit::Success,
             Err(error) => self.complain(&Failure::from_error(&error, self.invocation.host)),
         }
     }
@@ -159,22 +165,18 @@ impl Reporter<'_> {
             self.invocation.stdout.open(colors.stdout),
             self.invocation.stderr.open(colors.stderr),
         );
-        output.write(text).map_err(OutputError::from)?;
+        output.write(text)?;
         Ok(Exit::Success)
     }
 
     fn misuse(&self, error: &clap::Error) -> Exit {
         use clap::error::ErrorKind;
-        let bare = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-        if bare && !self.early.json {
+        let help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+        if help && !self.early.json {
             self.say(&error.render().ansi().to_string());
             return Exit::Usage;
         }
-        let mut failure = Failure::from_usage(error);
-        if bare {
-            "a command is needed".clone_into(&mut failure.message);
-        }
-        self.complain(&failure)
+        self.complain(&Failure::from_usage(error))
     }
 
     fn complain(&self, failure: &Failure) -> Exit {
@@ -194,3 +196,6 @@ impl Reporter<'_> {
         let _ = stderr.write_all(text.as_bytes());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,16 +38,16 @@ pub(super) fn about(command: &Command) -> String {
 
 /// Every visible command below `root` with its full name, parents first. `root` must be built.
 pub(super) fn walk(root: &Command) -> Vec<(String, &Command)> {
-    fn visit<'a>(command: &'a Command, name: String, found: &mut Vec<(String, &'a Command)>) {
-        found.push((name.clone(), command));
+    fn visit<'a>(command: &'a Command, name: &str, found: &mut Vec<(String, &'a Command)>) {
+        found.push((name.to_owned(), command));
         for child in command
             .get_subcommands()
             .filter(|child| !child.is_hide_set())
         {
-            visit(child, format!("{name} {}", child.get_name()), found);
+            visit(child, &format!("{name} {}", child.get_name()), found);
         }
     }
     let mut found = Vec::new();
-    visit(root, root.get_name().to_owned(), &mut found);
+    visit(root, root.get_name(), &mut found);
     found
 }

@@ -201,7 +201,11 @@ mod tests {
           }
         ]
         "#);
-        insta::assert_snapshot!(printed(Format::Yaml, &boats()[..1]).0, @r#""#);
+        insta::assert_snapshot!(printed(Format::Yaml, &boats()[..1]).0, @r#"
+        - name: Ida
+          launched: "1970-01-01T00:00:00Z"
+          harbour: Kiel
+        "#);
     }
 
     #[test]
@@ -237,6 +241,11 @@ mod tests {
         let nowhere = || Box::new(std::io::sink());
         let output = Output::new(Format::Json, shown, false, Box::new(Closed), nowhere());
         let error = output.list(&boats()).unwrap_err();
-        assert!(matches!(error, OutputError::ReaderGone(_)));
+        assert!(matches!(error, OutputError::ReaderGone));
+        let error = anyhow::Error::new(error).context("could not print");
+        assert!(OutputError::is_reader_gone(&error));
+        // A pipe to somebody else is somebody else's failure.
+        let other = anyhow::Error::new(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
+        assert!(!OutputError::is_reader_gone(&other));
     }
 }

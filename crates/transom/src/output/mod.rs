@@ -18,8 +18,6 @@ use clap::builder::styling::{AnsiColor, Style};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::ReaderGone;
-
 /// The form of data on stdout.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize, JsonSchema,
@@ -48,8 +46,18 @@ pub enum OutputError {
     Json(#[source] serde_json::Error),
     #[error("could not render YAML")]
     Yaml(#[source] serde_saphyr::SerializeError),
-    #[error(transparent)]
-    ReaderGone(#[from] ReaderGone),
+    /// Not a failure: the reader has seen what it wanted.
+    #[error("the reader of the output went away")]
+    ReaderGone,
+}
+
+impl OutputError {
+    /// Whether an error only says that nobody reads our output any more.
+    pub fn is_reader_gone(error: &anyhow::Error) -> bool {
+        error
+            .chain()
+            .any(|cause| matches!(cause.downcast_ref(), Some(Self::ReaderGone)))
+    }
 }
 
 /// The two streams, and how to write to them.
@@ -129,7 +137,7 @@ impl Output {
             .write_all(bytes)
             .and_then(|()| stdout.flush())
             .map_err(|error| match error.kind() {
-                io::ErrorKind::BrokenPipe => ReaderGone.into(),
+                io::ErrorKind::BrokenPipe => OutputError::ReaderGone,
                 _ => OutputError::Write(error),
             })
     }

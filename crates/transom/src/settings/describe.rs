@@ -26,7 +26,7 @@ pub const DESCRIPTIONS: &[Description] = &[
         flag: "--output",
         variable: &environment::OUTPUT,
         default: "table",
-        effective: |settings| (name(settings.output.value), &settings.output.source),
+        effective: |settings| (name(&settings.output.value), &settings.output.source),
     },
     Description {
         key: "color",
@@ -34,7 +34,7 @@ pub const DESCRIPTIONS: &[Description] = &[
         flag: "--color",
         variable: &environment::COLOR,
         default: "auto",
-        effective: |settings| (name(settings.color.value), &settings.color.source),
+        effective: |settings| (name(&settings.color.value), &settings.color.source),
     },
     Description {
         key: "quiet",
@@ -74,7 +74,7 @@ pub const DESCRIPTIONS: &[Description] = &[
         default: "text",
         effective: |settings| {
             let setting = &settings.log_format;
-            (name(setting.value), &setting.source)
+            (name(&setting.value), &setting.source)
         },
     },
     Description {
@@ -96,7 +96,7 @@ pub const DESCRIPTIONS: &[Description] = &[
 ];
 
 /// The word for a choice, as flags and files spell it.
-fn name(value: impl ValueEnum) -> String {
+fn name(value: &impl ValueEnum) -> String {
     value
         .to_possible_value()
         .map(|value| value.get_name().to_owned())

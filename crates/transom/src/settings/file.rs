@@ -7,7 +7,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_saphyr::{DefaultMessageFormatter, MessageFormatter as _};
+use serde_saphyr::{MessageFormatter as _, UserMessageFormatter};
 
 use crate::logging::{LogFilter, LogFormat};
 use crate::output::{ColorMode, Format};
@@ -144,8 +144,17 @@ impl Problem {
                 let message = format!("`{variant}` is not possible here");
                 (message, Some(hint), variant.len())
             }
+            Error::DuplicateMappingKey { key, .. } => {
+                let key = key.as_deref().unwrap_or_default();
+                let hint = "keep one of them".to_owned();
+                (
+                    format!("the key `{key}` is there twice"),
+                    Some(hint),
+                    key.len(),
+                )
+            }
             other => {
-                let message = DefaultMessageFormatter.format_message(other).into_owned();
+                let message = UserMessageFormatter.format_message(other).into_owned();
                 (message, None, 1)
             }
         };
@@ -181,7 +190,11 @@ fn snippet(text: &str, line: usize, column: usize, length: usize) -> String {
             break;
         }
         // Writing to a string cannot fail.
-        let _ = write!(snippet, "\n{number:>gutter$} | {}", visible(content));
+        let _ = write!(
+            snippet,
+            "\n{number:>gutter$} | {}",
+            visible(content.trim_end())
+        );
         if number == line {
             let before = visible(&content.chars().take(column - 1).collect::<String>());
             let blank = " ".repeat(unicode_width::UnicodeWidthStr::width(before.as_str()));
@@ -194,8 +207,7 @@ fn snippet(text: &str, line: usize, column: usize, length: usize) -> String {
 
 /// A file may hold anything; a terminal must not be told to obey it.
 fn visible(line: &str) -> String {
-    line.trim_end()
-        .chars()
+    line.chars()
         .map(|letter| if letter.is_control() { ' ' } else { letter })
         .collect()
 }
@@ -235,23 +247,72 @@ mod tests {
 
     #[test]
     fn an_unknown_key_names_its_line_and_what_was_meant() {
-        insta::assert_snapshot!(problem("output: json\ncolour: never\nquiet: true\n"), @"");
-        insta::assert_snapshot!(problem("log:\n  levle: info\n"), @"");
-        insta::assert_snapshot!(problem("registry: example.com\n"), @"");
+        insta::assert_snapshot!(problem("output: json\ncolour: never\nquiet: true\n"), @"
+        line 2, column 1: unknown key `colour`
+        1 | output: json
+        2 | colour: never
+          | ^^^^^^
+        3 | quiet: true
+        hint: did you mean `color`?
+        ");
+        insta::assert_snapshot!(problem("log:\n  levle: info\n"), @"
+        line 2, column 3: unknown key `levle`
+        1 | log:
+        2 |   levle: info
+          |   ^^^^^
+        hint: did you mean `level`?
+        ");
+        insta::assert_snapshot!(problem("registry: example.com\n"), @"
+        line 1, column 1: unknown key `registry`
+        1 | registry: example.com
+          | ^^^^^^^^
+        hint: known keys here: output, color, quiet, progress, log
+        ");
     }
 
     #[test]
     fn a_wrong_value_names_its_line_and_what_is_possible() {
-        insta::assert_snapshot!(problem("color: sometimes\n"), @"");
-        insta::assert_snapshot!(problem("quiet: 7\n"), @"");
-        insta::assert_snapshot!(problem("log:\n  level: inof\n"), @"");
-        insta::assert_snapshot!(problem("- a\n- b\n"), @"");
+        insta::assert_snapshot!(problem("color: sometimes\n"), @"
+        line 1, column 8: `sometimes` is not possible here
+        1 | color: sometimes
+          |        ^^^^^^^^^
+        hint: possible values: auto, always, never
+        ");
+        insta::assert_snapshot!(problem("quiet: 7\n"), @"
+        line 1, column 8: invalid boolean
+        1 | quiet: 7
+          |        ^
+        ");
+        insta::assert_snapshot!(problem("log:\n  level: inof\n"), @"
+        line 2, column 10: `inof` is not a log level: did you mean `info`?
+        1 | log:
+        2 |   level: inof
+          |          ^
+        ");
+        insta::assert_snapshot!(problem("- a\n- b\n"), @"
+        line 1, column 1: expected mapping start
+        1 | - a
+          | ^
+        2 | - b
+        ");
     }
 
     #[test]
     fn text_that_is_not_yaml_names_its_line() {
-        insta::assert_snapshot!(problem("output: json\n  color: \"never\n"), @"");
-        insta::assert_snapshot!(problem("output: json\noutput: yaml\n"), @"");
+        insta::assert_snapshot!(problem("output: json\n  color: \"never\n"), @r#"
+        line 1, column 9: `json color` is not possible here
+        1 | output: json
+          |         ^^^^^^^^^^
+        2 |   color: "never
+        hint: did you mean `json`?
+        "#);
+        insta::assert_snapshot!(problem("output: json\noutput: yaml\n"), @"
+        line 2, column 1: the key `output` is there twice
+        1 | output: json
+        2 | output: yaml
+          | ^^^^^^
+        hint: keep one of them
+        ");
     }
 
     #[test]
