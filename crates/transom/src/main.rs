@@ -1,3 +1,34 @@
-//! The `transom` command: arguments in, exit code out. All work is done by the crates below.
+//! The `transom` program: gathers what the process was given and hands it to the library. Invariant:
+//! this is the only place that looks at the real arguments, variables and clock.
 
-fn main() {}
+use std::env;
+use std::io::{self, IsTerminal as _};
+use std::process::ExitCode;
+
+use transom::environment::Environment;
+use transom::invocation::{Invocation, Sink};
+use transom_model::os::Os;
+
+const HOST: Os = if cfg!(windows) {
+    Os::Windows
+} else {
+    Os::Linux
+};
+
+fn main() -> ExitCode {
+    let mut arguments = env::args_os();
+    let program = arguments.next().unwrap_or_default();
+    let exit = transom::run(&Invocation {
+        program,
+        arguments: arguments.collect(),
+        environment: Environment::new(HOST, env::vars_os()),
+        host: HOST,
+        now: jiff::Timestamp::now(),
+        stdout: Sink::Stdout,
+        stderr: Sink::Stderr,
+        stdout_is_terminal: io::stdout().is_terminal(),
+        stderr_is_terminal: io::stderr().is_terminal(),
+        width: terminal_size::terminal_size().map(|(width, _)| width.0.into()),
+    });
+    ExitCode::from(exit.code())
+}

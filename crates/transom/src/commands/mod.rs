@@ -1,0 +1,201 @@
+//! The commands: nouns are folders, verbs are files, and a command's arguments and handler stand in
+//! one file. Invariant: handlers do no work of their own; they call the crates below and print.
+
+mod completion;
+mod config;
+mod help;
+mod man;
+mod reference;
+mod tree;
+mod version;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+
+use clap::builder::styling::Style;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::arguments::GlobalOptions;
+use crate::context::Context;
+use crate::failure::{Advice as _, Exit, Failure};
+use crate::invocation::Invocation;
+use crate::logging;
+use crate::output::{ColorMode, Colors, Output, OutputError, Shown};
+use crate::settings::Settings;
+use crate::usage::{Early, is_request};
+
+/// Build, install, upgrade and run container clusters of Linux and Windows machines
+#[derive(Debug, Parser)]
+#[command(name = "transom", version, disable_help_subcommand = true)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(max_term_width = 100)]
+struct Transom {
+    #[command(subcommand)]
+    command: Command,
+
+    #[command(flatten)]
+    options: GlobalOptions,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Config(config::Config),
+    Version(version::Version),
+    Completion(completion::Completion),
+    Man(man::Man),
+    Help(help::Help),
+    Reference(reference::Reference),
+}
+
+impl Command {
+    fn run(self, cx: &Context) -> anyhow::Result<Exit> {
+        match self {
+            Self::Config(command) => command.run(cx),
+            Self::Version(command) => command.run(cx),
+            Self::Completion(command) => command.run(cx),
+            Self::Man(command) => command.run(cx),
+            Self::Help(command) => command.run(cx),
+            Self::Reference(command) => command.run(cx),
+        }
+    }
+}
+
+/// How the overview of commands is ordered: title, then names.
+const GROUPS: &[(&str, &[&str])] = &[(
+    "This command",
+    &["config", "version", "completion", "man", "help"],
+)];
+
+/// The whole command line, with the overview that clap cannot make by itself.
+fn command_line() -> clap::Command {
+    const TITLE: Style = Style::new().bold().underline();
+    let command = Transom::command();
+    let overview = tree::render_overview(&command, GROUPS);
+    command
+        .help_template(format!(
+            "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{{before-help}}\
+             {TITLE}Global options:{TITLE:#}\n{{options}}{{after-help}}"
+        ))
+        .before_help(overview)
+        .after_help(
+            "Run `transom help COMMAND` for a command, and `transom help topics` for what all of \
+             them share.",
+        )
+}
+
+/// Runs `transom`.
+pub(crate) fn run(invocation: &Invocation) -> Exit {
+    let early = Early::scan(&invocation.arguments, &invocation.environment);
+    let arguments = std::iter::once(OsString::from("transom")).chain(invocation.arguments.clone());
+    let parsed = command_line()
+        .try_get_matches_from(arguments)
+        .and_then(|matches| Transom::from_arg_matches(&matches));
+    let reporter = Reporter { invocation, early };
+    match parsed {
+        Ok(transom) => reporter.outcome(execute(invocation, transom)),
+        Err(error) if is_request(&error) => {
+            reporter.outcome(reporter.answer(&error.render().ansi().to_string()))
+        }
+        Err(error) => reporter.misuse(&error),
+    }
+}
+
+fn execute(invocation: &Invocation, transom: Transom) -> anyhow::Result<Exit> {
+    let settings = settings(invocation, &transom.options)?;
+    let cx = Context::new(invocation, settings);
+    let settings = &cx.settings;
+    logging::start(
+        &settings.log_level.value,
+        settings.log_format.value,
+        colors(invocation, settings.color.value).stderr,
+        &cx.progress,
+    )?;
+    tracing::debug!(command = ?transom.command, "running");
+    transom.command.run(&cx)
+}
+
+fn settings(invocation: &Invocation, options: &GlobalOptions) -> anyhow::Result<Settings> {
+    let environment = &invocation.environment;
+    Settings::resolve(invocation.host, options, environment).or_else(|error| {
+        let exit = if error.is_not_found() {
+            Exit::NotFound
+        } else {
+            Exit::Configuration
+        };
+        let hint = error.hint();
+        let failed = Err(error).exit(exit);
+        match hint {
+            Some(hint) => failed.hint(hint),
+            None => failed,
+        }
+    })
+}
+
+fn colors(invocation: &Invocation, mode: ColorMode) -> Colors {
+    Colors::decide(
+        mode,
+        &invocation.environment,
+        invocation.stdout_is_terminal,
+        invocation.stderr_is_terminal,
+    )
+}
+
+/// Says how it ended. Works before there are settings, so it looks at flags and variables only.
+struct Reporter<'a> {
+    invocation: &'a Invocation,
+    early: Early,
+}
+
+impl Reporter<'_> {
+    fn outcome(&self, outcome: anyhow::Result<Exit>) -> Exit {
+        match outcome {
+            Ok(exit) => exit,
+            Err(error) if OutputError::is_reader_gone(&error) => Exit::Success,
+            Err(error) => self.complain(&Failure::from_error(&error, self.invocation.host)),
+        }
+    }
+
+    /// Help or version that was asked for is data.
+    fn answer(&self, text: &str) -> anyhow::Result<Exit> {
+        let colors = colors(self.invocation, self.early.color);
+        let output = Output::new(
+            crate::output::Format::Table,
+            Shown::plain(self.invocation.now),
+            false,
+            self.invocation.stdout.open(colors.stdout),
+            self.invocation.stderr.open(colors.stderr),
+        );
+        output.write(text)?;
+        Ok(Exit::Success)
+    }
+
+    fn misuse(&self, error: &clap::Error) -> Exit {
+        use clap::error::ErrorKind;
+        let help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+        if help && !self.early.json {
+            self.say(&error.render().ansi().to_string());
+            return Exit::Usage;
+        }
+        self.complain(&Failure::from_usage(error))
+    }
+
+    fn complain(&self, failure: &Failure) -> Exit {
+        let text = if self.early.json {
+            failure.json()
+        } else {
+            failure.text()
+        };
+        self.say(&text);
+        failure.exit
+    }
+
+    fn say(&self, text: &str) {
+        let color = colors(self.invocation, self.early.color).stderr;
+        let mut stderr = self.invocation.stderr.open(color);
+        // The exit code still tells when even this cannot be written.
+        let _ = stderr.write_all(text.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests;

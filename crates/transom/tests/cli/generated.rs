@@ -1,0 +1,80 @@
+//! Scripts and pages that are generated from the command line itself.
+
+use crate::harness::{Sandbox, with_snapshot_files};
+
+#[test]
+fn each_shell_gets_a_script_that_knows_our_commands() {
+    let sandbox = Sandbox::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let outcome = sandbox.run(["completion", shell]);
+        assert_eq!(outcome.code(), 0, "{shell}");
+        assert_eq!(outcome.stderr, "");
+        for word in ["version", "config", "output"] {
+            assert!(
+                outcome.stdout.contains(word),
+                "{shell} does not know {word}"
+            );
+        }
+    }
+}
+
+#[test]
+fn manual_pages_are_written_for_every_command() {
+    let sandbox = Sandbox::new();
+    let folder = sandbox.path().join("a folder/man");
+    let outcome = sandbox.run(["man".as_ref(), "--dir".as_ref(), folder.as_os_str()]);
+    assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+    assert_eq!(outcome.stdout, "");
+    let mut names: Vec<String> = fs_err::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort_unstable();
+    insta::assert_snapshot!(names.join("\n"), @"
+    transom-completion.1
+    transom-config-path.1
+    transom-config-show.1
+    transom-config.1
+    transom-help.1
+    transom-man.1
+    transom-version.1
+    transom.1
+    ");
+    let first = fs_err::read_to_string(folder.join("transom.1")).unwrap();
+    assert_eq!(first, sandbox.run(["man"]).stdout);
+    assert!(first.contains(".TH TRANSOM 1"), "{first}");
+}
+
+#[test]
+fn reference_pages_are_complete_and_repeatable() {
+    let sandbox = Sandbox::new();
+    for page in ["cli", "config", "environment", "schema"] {
+        let outcome = sandbox.run(["reference", page]);
+        assert_eq!(outcome.code(), 0, "{page}");
+        let again = sandbox.finish(
+            sandbox
+                .command()
+                .args(["reference", page])
+                .env("COLUMNS", "40")
+                .env("CLICOLOR_FORCE", "1"),
+        );
+        assert_eq!(
+            outcome.stdout, again.stdout,
+            "{page} depends on the terminal"
+        );
+        with_snapshot_files(|| {
+            insta::assert_snapshot!(format!("reference_{page}"), outcome.stdout);
+        });
+    }
+}
+
+#[test]
+fn the_schema_refuses_what_the_program_refuses() {
+    let schema = Sandbox::new().run(["reference", "schema"]).stdout;
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    assert_eq!(schema["additionalProperties"], false);
+    assert_eq!(
+        schema["properties"]["quiet"]["type"],
+        serde_json::json!(["boolean", "null"])
+    );
+}

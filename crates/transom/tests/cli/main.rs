@@ -1,0 +1,14 @@
+//! Runs the real binary and looks at what a user would see. Invariant: the same expectations hold on
+//! Linux and on Windows; whatever differs is filtered by name.
+
+mod config;
+#[cfg(test)]
+mod console;
+mod errors;
+mod generated;
+mod guides;
+#[cfg(test)]
+mod harness;
+mod help;
+mod streams;
+mod version;
