@@ -118,8 +118,9 @@ pub(crate) fn connect(
 ) -> Result<()> {
     let port = port(address);
     let cable = format!(
-        "link add {port} type veth peer name eth0 netns {process}\n\
-         link set {port} master switch up\n"
+        "link add {port} type veth peer name eth0 address {} netns {process}\n\
+         link set {port} master switch up\n",
+        hardware_address(address)
     );
     ip(switch, &cable).context("could not plug the host into the switch")?;
     let own = format!(
@@ -142,6 +143,12 @@ pub(crate) fn set_link(switch: &Namespaces, address: Ipv4Addr, up: bool) -> Resu
     let state = if up { "up" } else { "down" };
     ip(switch, &format!("link set {} {state}\n", port(address)))
         .with_context(|| format!("could not set the link of the host {state}"))
+}
+
+/// The same after each start: others remember it, and would talk to the old one for seconds.
+fn hardware_address(address: Ipv4Addr) -> String {
+    let [first, second, third, fourth] = address.octets();
+    format!("02:00:{first:02x}:{second:02x}:{third:02x}:{fourth:02x}")
 }
 
 fn port(address: Ipv4Addr) -> String {

@@ -33,6 +33,7 @@ impl Wine {
     pub(crate) fn command(&self, program: &str) -> Command {
         let bin = self.folder.join("usr/lib/wine");
         let mut command = Command::new(bin.join("wine64"));
+        // No TMPDIR: Wine 10 aborts at its start when it is set. The host's /tmp is its own anyway.
         command
             .arg(program)
             .env_clear()
@@ -41,7 +42,6 @@ impl Wine {
             .env("WINEDEBUG", "-all")
             .env("HOME", "/root")
             .env("LANG", "C.UTF-8")
-            .env("TMPDIR", "/tmp")
             .env("XDG_RUNTIME_DIR", "/run")
             .current_dir(format!("{PREFIX}/drive_c"));
         command

@@ -13,7 +13,7 @@ use crate::lab::Ground;
 use crate::wine::{PREFIX, Wine};
 
 /// How long a Windows host may take to boot.
-const WINDOWS_BOOT: Duration = Duration::from_secs(60);
+const WINDOWS_BOOT: Duration = Duration::from_mins(1);
 
 /// Lays an empty disk over the machine's own. Arguments: host name, Wine folder or nothing, prefix.
 /// What an installed Transom has on this machine is not there on a new host.

@@ -141,6 +141,9 @@ impl Host {
         let mut state = lock(&self.inner.state);
         let power = state.power.take().with_context(|| self.is_off())?;
         state.paused.clear();
+        // Held until the cable is away: the kernel takes it away by itself, but at its own time, and
+        // it could still be in the way of the next start.
+        let _namespaces = Arc::clone(&power.init.namespaces);
         power.init.destroy(|| self.reap_programs())?;
         network::disconnect(&*self.inner.ground.namespaces()?, self.address())
     }
@@ -235,16 +238,18 @@ impl Host {
 
     /// The state of the host and the last lines of everything that ran on it.
     pub(crate) fn report(&self) -> String {
+        let mut text = format!("== host `{}` {}: ", self.name(), self.address());
         let on = lock(&self.inner.state).power.is_some();
-        let state = match (on, self.processes()) {
-            (false, _) => "off".to_owned(),
+        let _ = match (on, self.processes()) {
+            (false, _) => writeln!(text, "off"),
+            (true, Err(error)) => writeln!(text, "on, but: {error:#}"),
             (true, Ok(processes)) => {
-                let list: Vec<String> = processes.iter().map(ToString::to_string).collect();
-                format!("on, {} processes\n  {}", list.len(), list.join("\n  "))
+                let _ = writeln!(text, "on, {} processes", processes.len());
+                processes
+                    .iter()
+                    .try_for_each(|process| writeln!(text, "   {process}"))
             }
-            (true, Err(error)) => format!("on, but: {error:#}"),
         };
-        let mut text = format!("== host `{}` {}: {state}\n", self.name(), self.address());
         for running in lock(&self.inner.started).iter() {
             let _ = write!(text, "{}", running.report());
         }

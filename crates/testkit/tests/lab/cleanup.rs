@@ -5,15 +5,15 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Result, ensure};
 use fs_err as fs;
 use transom_testkit::{Lab, eventually};
 
 use crate::{SOON, serve};
 
 /// Runs `ignored`, one of the tests below that is meant to be a victim, in a process of its own.
-fn victim(ignored: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+fn victim(ignored: &str) -> Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
     command
         .args([
             &format!("cleanup::{ignored}"),
@@ -25,75 +25,66 @@ fn victim(ignored: &str) -> Command {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    command
+    Ok(command)
 }
 
 /// A full lab for a victim: hosts of both kinds with programs, one of them paused. Returns the
-/// ids of all processes and the namespaces they are in.
-fn full_lab(lab: &Lab) -> Vec<String> {
-    let alpha = lab.linux_host("alpha").unwrap();
-    serve(&alpha).unwrap();
+/// ids of all processes.
+fn full_lab(lab: &Lab) -> Result<Vec<String>> {
+    let alpha = lab.linux_host("alpha")?;
+    serve(&alpha)?;
     alpha
-        .run(["setsid", "--fork", "sleep", "1000"])
-        .unwrap()
-        .success()
-        .unwrap();
+        .run(["setsid", "--fork", "sleep", "1000"])?
+        .success()?;
     alpha
-        .run(["mount", "-t", "tmpfs", "tmpfs", "/srv"])
-        .unwrap()
-        .success()
-        .unwrap();
-    let beta = lab.windows_host("beta").unwrap();
-    let gamma = lab.linux_host("gamma").unwrap();
-    serve(&gamma).unwrap();
-    gamma.pause().unwrap();
-    [alpha, beta, gamma]
-        .iter()
-        .flat_map(|host| host.processes().unwrap())
-        .map(|process| process.id.to_string())
-        .collect()
+        .run(["mount", "-t", "tmpfs", "tmpfs", "/srv"])?
+        .success()?;
+    let beta = lab.windows_host("beta")?;
+    let gamma = lab.linux_host("gamma")?;
+    serve(&gamma)?;
+    gamma.pause()?;
+    let mut ids = Vec::new();
+    for host in [alpha, beta, gamma] {
+        ids.extend(
+            host.processes()?
+                .iter()
+                .map(|process| process.id.to_string()),
+        );
+    }
+    Ok(ids)
 }
 
-/// What the machine has that a lab could leave behind, outside of `/proc`.
-fn traces() -> BTreeSet<String> {
-    let mut traces = BTreeSet::new();
-    for folder in ["/tmp", "/run", "/run/netns", "/var/run", "/dev/shm"] {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if ["lab", "wine", "transom", "testkit"]
-                .iter()
-                .any(|part| name.contains(part))
-            {
-                traces.insert(format!("{folder}/{name}"));
-            }
-        }
-    }
-    for file in ["/proc/self/mountinfo", "/proc/net/dev"] {
-        let text = fs::read_to_string(file).unwrap();
-        traces.extend(text.lines().filter_map(|line| {
-            let name = line.split(':').next()?.trim();
-            let mount = line.contains("/run/hosts") || line.contains("overlay");
-            (mount || name.starts_with("port") || name == "switch").then(|| line.to_owned())
-        }));
-    }
-    for entry in fs::read_dir("/sys/fs/cgroup/freezer")
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
-        traces.insert(entry.path().display().to_string());
-    }
-    traces
+/// The mounts and links of the machine that look like those of a lab.
+fn traces() -> Result<BTreeSet<String>> {
+    let marks = ["/run/hosts", " disk-", " prefix-", "nsfs"];
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let mounts = mounts
+        .lines()
+        .filter(|line| marks.iter().any(|mark| line.contains(mark)));
+    let links = fs::read_to_string("/proc/net/dev")?;
+    let links = links
+        .lines()
+        .filter_map(|line| line.split(':').next())
+        .map(str::trim);
+    let links = links.filter(|name| name.starts_with("port") || *name == "switch");
+    Ok(mounts.chain(links).map(str::to_owned).collect())
 }
 
 /// The processes whose command line names the lab `name`: its keeper and its hosts' first ones.
-fn keepers(name: &str) -> Vec<String> {
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    processes
-        .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
-        .map(|line| String::from_utf8_lossy(&line).into_owned())
-        .filter(|line| line.contains(&format!("\0lab:{name}")))
-        .collect()
+fn keepers(name: &str) -> Result<Vec<String>> {
+    let mark = format!("\0lab:{name}");
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        // Not a process, or one that has just ended.
+        let Ok(line) = fs::read(entry?.path().join("cmdline")) else {
+            continue;
+        };
+        let line = String::from_utf8_lossy(&line).into_owned();
+        if line.contains(&mark) {
+            found.push(line);
+        }
+    }
+    Ok(found)
 }
 
 #[test]
@@ -104,21 +95,26 @@ fn is_killed() {
         std::os::unix::process::parent_id()
     ))
     .unwrap();
-    let ids = full_lab(&lab);
+    let ids = full_lab(&lab).unwrap();
     println!("\nvictim {}", ids.join(" "));
-    std::thread::sleep(Duration::from_secs(60));
+    std::thread::sleep(Duration::from_mins(1));
 }
 
 #[test]
 fn a_test_that_is_killed_leaves_nothing() {
-    let before = traces();
+    let before = traces().unwrap();
+    let temporary = tempfile::tempdir().unwrap();
     let name = format!("killed-by-{}", std::process::id());
-    let mut child = victim("is_killed").spawn().unwrap();
+    let mut child = victim("is_killed")
+        .unwrap()
+        .env("TMPDIR", temporary.path())
+        .spawn()
+        .unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let announced = lines
-        .map_while(Result::ok)
+        .map_while(std::result::Result::ok)
         .find(|line| line.starts_with("victim "));
-    let kept = keepers(&name).len();
+    let kept = keepers(&name).unwrap().len();
     child.kill().unwrap();
     child.wait().unwrap();
 
@@ -133,9 +129,12 @@ fn a_test_that_is_killed_leaves_nothing() {
         for id in &ids {
             ensure!(!fs::exists(format!("/proc/{id}"))?, "process {id} is left");
         }
-        ensure!(keepers(&name).is_empty(), "{:?} are left", keepers(&name));
-        let left: Vec<String> = traces().difference(&before).cloned().collect();
+        let kept = keepers(&name)?;
+        ensure!(kept.is_empty(), "{kept:?} are left");
+        let left: Vec<String> = traces()?.difference(&before).cloned().collect();
         ensure!(left.is_empty(), "{left:?} is left");
+        let files = fs::read_dir(temporary.path())?.count();
+        ensure!(files == 0, "{files} temporary files are left");
         Ok(())
     })
     .unwrap();
@@ -157,12 +156,12 @@ fn panics() {
 #[test]
 fn a_test_that_panics_shows_its_logs_and_leaves_nothing() {
     let name = format!("panics-by-{}", std::process::id());
-    let output = victim("panics").output().unwrap();
+    let output = victim("panics").unwrap().output().unwrap();
     let shown = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
     assert!(shown.contains("as planned"), "{shown}");
     assert!(shown.contains("stdout: listening on"), "{shown}");
-    assert_eq!(keepers(&name), Vec::<String>::new());
+    assert_eq!(keepers(&name).unwrap(), Vec::<String>::new());
 }
 
 #[test]
@@ -172,9 +171,9 @@ fn a_lab_that_is_dropped_has_ended_when_the_drop_returns() {
     let alpha = lab.linux_host("alpha").unwrap();
     let server = serve(&alpha).unwrap();
     alpha.pause().unwrap();
-    assert_eq!(keepers(&name).len(), 4, "{:?}", keepers(&name));
+    assert_eq!(keepers(&name).unwrap().len(), 4, "{:?}", keepers(&name));
     drop(lab);
-    assert_eq!(keepers(&name), Vec::<String>::new());
+    assert_eq!(keepers(&name).unwrap(), Vec::<String>::new());
     assert!(!server.is_running().unwrap());
     assert!(
         server.stdout().unwrap().contains("listening"),

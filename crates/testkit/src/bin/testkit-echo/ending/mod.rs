@@ -1,5 +1,5 @@
-//! When the server should end, and how it tells that it is ready. An input that is no pipe, as a
-//! service has it, does not end the server.
+//! When the server should end, and how it tells that it is ready. On Linux an input that is no pipe,
+//! as a service has it, does not end the server; on Windows `--ignore-input` says so.
 
 #[cfg(target_os = "linux")]
 mod linux;
