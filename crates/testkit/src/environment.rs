@@ -73,3 +73,25 @@ fn variable(name: &str) -> Option<PathBuf> {
         .filter(|value| !value.is_empty())
         .map(PathBuf::from)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_not_there_is_an_error_with_a_way_forward() {
+        let error = program("TRANSOM_TEST_OF_NO_VARIABLE", "x.exe").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "TRANSOM_TEST_OF_NO_VARIABLE does not say where x.exe is: \
+             run the tests with `cargo xtask test`, which provides it"
+        );
+    }
+
+    #[test]
+    fn a_variable_that_names_no_file_is_an_error_that_names_it() {
+        // Any variable that every process has and that names a folder.
+        let error = program("PATH", "x.exe").unwrap_err();
+        assert!(error.to_string().contains("which is not a file"), "{error}");
+    }
+}

@@ -16,7 +16,7 @@ use crate::host::census;
 use crate::namespaces::{Namespaces, Scope};
 
 /// How long preparing namespaces, or the end of everything inside of them, may take.
-const TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What each script ends with. Bash collects the orphans that become its children while it reads.
 const KEEP: &str = "\necho ready\nwhile read -r _; do :; done\n";
@@ -85,14 +85,19 @@ impl Init {
             complaints.take(8192).read_to_string(&mut said)?;
             return Err(error.context(format!("{title} did not start: {}", said.trim())));
         }
-        let namespaces = Arc::new(Namespaces::of(wrapper.id())?);
-        let process = census::only_child_of(wrapper.id())?;
-        Ok(Self {
-            wrapper,
-            _lifeline: lifeline,
-            process,
-            namespaces,
-        })
+        match inspect(&wrapper) {
+            Ok((namespaces, process)) => Ok(Self {
+                wrapper,
+                _lifeline: lifeline,
+                process,
+                namespaces,
+            }),
+            Err(error) => {
+                wrapper.kill()?;
+                wrapper.wait()?;
+                Err(error)
+            }
+        }
     }
 
     /// The id of the first process, as the test sees it.
@@ -124,6 +129,23 @@ impl Init {
             }
         })
     }
+}
+
+impl Drop for Init {
+    /// Ends everything inside, without waiting for the last process to be gone.
+    fn drop(&mut self) {
+        if matches!(self.wrapper.try_wait(), Ok(None)) {
+            // `unshare` takes the first process with it, and that one all others.
+            let _ = self.wrapper.kill();
+            let _ = self.wrapper.wait();
+        }
+    }
+}
+
+/// Opens the namespaces that `unshare` has made and finds the first process in them.
+fn inspect(wrapper: &Child) -> Result<(Arc<Namespaces>, u32)> {
+    let namespaces = Namespaces::of(wrapper.id())?;
+    Ok((Arc::new(namespaces), census::only_child_of(wrapper.id())?))
 }
 
 /// Runs `script` to completion with only the mounts of `namespaces`: what it mounts stays.

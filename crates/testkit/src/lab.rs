@@ -31,6 +31,23 @@ echo 1 > /proc/sys/net/ipv4/ip_forward
 
 /// Hosts on a switch of their own. Dropping it ends them all; when a test panics, it first prints
 /// what they said.
+///
+/// ```no_run
+/// # fn main() -> anyhow::Result<()> {
+/// use std::time::Duration;
+/// use transom_testkit::{Lab, windows_transom_program};
+///
+/// let lab = Lab::new("example")?;
+/// let alpha = lab.linux_host("alpha")?;
+/// let beta = lab.windows_host("beta")?;
+/// beta.put_file(&windows_transom_program()?, r"C:\Transom\transom.exe")?;
+/// let server = beta.spawn([r"C:\Transom\transom.exe", "service", "run"])?;
+/// beta.wait_for_tcp(8080, Duration::from_secs(10))?;
+/// assert_eq!(alpha.http_get("http://beta:8080/")?.status, 200);
+/// server.kill()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Lab {
     ground: Arc<Ground>,

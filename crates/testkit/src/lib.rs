@@ -9,6 +9,9 @@
 //! A host sees the machine's own file system underneath (so that Debian's programs are there) and a
 //! disk of its own on top of it: what it writes is private and survives [`Host::stop`]. Its `/run`,
 //! `/tmp`, `/dev`, `/proc` and `/sys` are its own and are new at each start.
+//!
+//! A host's disk is an overlay, and an overlay takes none as its upper layer: whoever runs a
+//! container runtime on a host mounts a tmpfs for its data there first.
 #![cfg(target_os = "linux")]
 
 mod environment;

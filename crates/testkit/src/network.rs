@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::{Context as _, Result, bail};
 use fs_err as fs;
 
-use crate::init::SEARCH_PATH;
+use crate::init::{SEARCH_PATH, TIMEOUT};
 use crate::namespaces::{Namespaces, Scope};
 
 /// Labs take a /24 of this /9, which people rarely use for networks of their own.
@@ -157,21 +157,22 @@ fn port(address: Ipv4Addr) -> String {
 
 fn ip(namespaces: &Namespaces, commands: &str) -> Result<()> {
     namespaces.enter(Scope::Network, || {
-        let mut child = Command::new("ip")
-            .args(["-batch", "-"])
+        let seconds = TIMEOUT.as_secs().to_string();
+        let mut child = Command::new("timeout")
+            .args([&seconds, "ip", "-batch", "-"])
             .env("PATH", SEARCH_PATH)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .context("could not start `ip` (package iproute2)")?;
-        let mut input = child.stdin.take().context("`ip` has no input")?;
+            .context("could not start `timeout` (package coreutils)")?;
+        let mut input = child.stdin.take().context("`timeout` has no input")?;
         input.write_all(commands.as_bytes())?;
         drop(input);
         let output = child.wait_with_output()?;
         if !output.status.success() {
             bail!(
-                "ip said: {}",
+                "ip (package iproute2) said: {}",
                 String::from_utf8_lossy(&output.stderr).trim()
             );
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use fs_err as fs;
 
 use super::Host;
@@ -69,6 +69,11 @@ pub(super) fn make_disk(ground: &Ground, name: &str, wine: Option<&Wine>) -> Res
             .context("the Wine folder is no UTF-8")
     });
     let folder = folder.transpose()?.unwrap_or_default();
+    // These separate the options of a mount.
+    ensure!(
+        !folder.contains([',', ':', '\\']),
+        "the Wine folder `{folder}` has a comma, a colon or a backslash in its name"
+    );
     init::run_script(&*ground.namespaces()?, DISK, &[name, folder, PREFIX])
 }
 

@@ -1,12 +1,13 @@
 //! Starting programs on a host. A program gets none of the test's variables, its output goes to the
 //! lab's logs, and it is a child of the test process, which therefore knows how it ended.
 
-use std::io::{Seek as _, SeekFrom, Write as _};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use fs_err as fs;
 
 use super::{Host, Running};
@@ -16,6 +17,9 @@ use crate::namespaces::Scope;
 
 /// How long a program that is waited for may run, unless said otherwise.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a file may still be open for writing by others when its program is started.
+const FILE_CLOSES: Duration = Duration::from_secs(2);
 
 /// A program to be started on a host.
 #[derive(Debug, Clone)]
@@ -90,7 +94,7 @@ impl HostCommand {
         self
     }
 
-    /// Sets what the program reads from its input; only [`HostCommand::run`] heeds it.
+    /// Sets what the program reads from its input. Not for [`HostCommand::spawn`].
     pub fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
         self.input = input.into();
         self
@@ -123,6 +127,10 @@ impl HostCommand {
 
     /// Starts the program in the background, with an open pipe as its input.
     pub fn spawn(self) -> Result<Running> {
+        ensure!(
+            self.input.is_empty(),
+            "a program in the background has an open pipe as its input"
+        );
         self.start(Stdio::piped())
     }
 
@@ -137,9 +145,7 @@ impl HostCommand {
             .stdout(stdout.file().try_clone()?)
             .stderr(stderr.file().try_clone()?);
         let child = host.namespaces()?.enter(Scope::Everything, || {
-            command
-                .spawn()
-                .with_context(|| format!("could not start {title}"))
+            spawn(&mut command).with_context(|| format!("could not start {title}"))
         })?;
         let running = Running::new(title, host.os(), child, [stdout, stderr]);
         lock(&host.inner.started).push(running.clone());
@@ -168,6 +174,23 @@ impl HostCommand {
             // A program that signals its whole group must not hit the test.
             .process_group(0);
         Ok(command)
+    }
+}
+
+/// Starts a program whose file may just have been written: a process that another thread forks at
+/// that very moment holds the file open for writing until it runs its own program.
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    let deadline = Instant::now() + FILE_CLOSES;
+    loop {
+        match command.spawn() {
+            Err(error)
+                if error.kind() == io::ErrorKind::ExecutableFileBusy
+                    && Instant::now() < deadline =>
+            {
+                thread::sleep(Duration::from_millis(5));
+            }
+            outcome => return outcome,
+        }
     }
 }
 

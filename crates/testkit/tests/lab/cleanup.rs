@@ -23,8 +23,7 @@ fn victim(ignored: &str) -> Result<Command> {
         ])
         .args(["--test-threads", "1"])
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+        .stdout(Stdio::piped());
     Ok(command)
 }
 
@@ -97,6 +96,7 @@ fn is_killed() {
     .unwrap();
     let ids = full_lab(&lab).unwrap();
     println!("\nvictim {}", ids.join(" "));
+    // Long enough to be killed; not for ever, should the killer be killed itself.
     std::thread::sleep(Duration::from_mins(1));
 }
 

@@ -4,6 +4,7 @@
 
 mod cleanup;
 mod hosts;
+mod programs;
 mod windows;
 
 use std::path::Path;
@@ -12,8 +13,8 @@ use std::time::Duration;
 use anyhow::Result;
 use transom_testkit::{Host, Running};
 
-/// How long something may take that takes no time on an idle machine.
-pub(crate) const SOON: Duration = Duration::from_secs(10);
+/// How long something may take that takes no time on an idle machine; CI's is often busy.
+pub(crate) const SOON: Duration = Duration::from_secs(30);
 /// Where tests have the web server on a Linux host.
 pub(crate) const ECHO: &str = "/opt/testkit-echo";
 pub(crate) const PORT: u16 = 8080;

@@ -101,7 +101,7 @@ fn a_windows_host_has_its_own_name_drive_and_exit_codes() {
 }
 
 #[test]
-fn a_windows_host_survives_pause_and_power_off_with_its_disk_and_registry() {
+fn a_windows_host_survives_pause_and_power_off_with_its_disk() {
     let lab = Lab::new("winpower").unwrap();
     let alpha = lab.linux_host("alpha").unwrap();
     let beta = lab.windows_host("beta").unwrap();
