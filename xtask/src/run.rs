@@ -44,6 +44,12 @@ pub(crate) fn quietly(command: &mut Command) -> Result<()> {
     output(command).map(drop)
 }
 
+/// Shows the command line of a program that says too much, and runs it quietly.
+pub(crate) fn announced(command: &mut Command) -> Result<()> {
+    console::line(&format!("  $ {}", shown(command)));
+    quietly(command)
+}
+
 /// Runs a program and returns what it wrote to standard output.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let line = shown(command);

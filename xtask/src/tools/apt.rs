@@ -119,7 +119,7 @@ impl Tool for Packages<'_> {
 
     fn install(&self) -> Result<()> {
         // One unreachable source must not keep us from the others: the install tells whether it mattered.
-        if let Err(error) = run::visibly(self.apt_get().arg("update")) {
+        if let Err(error) = run::announced(self.apt_get().arg("update")) {
             crate::console::line(&format!(
                 "  going on with the package lists there are: {error:#}"
             ));
@@ -129,10 +129,10 @@ impl Tool for Packages<'_> {
         install
             .args(["install", "--yes", "--no-install-recommends"])
             .args(&missing);
-        if run::visibly(&mut install).is_err() {
+        if run::announced(&mut install).is_err() {
             // An install that was cut off leaves packages unpacked but not configured.
-            run::visibly(self.workspace.command("dpkg").args(["--configure", "-a"]))?;
-            run::visibly(&mut install)
+            run::announced(self.workspace.command("dpkg").args(["--configure", "-a"]))?;
+            run::announced(&mut install)
                 .context("these packages are the ones of Debian 12 with its security updates")?;
         }
         Ok(())

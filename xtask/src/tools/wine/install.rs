@@ -1,7 +1,6 @@
 //! Wine 10 from Debian's next release, unpacked into a folder of its own with that release's C library;
 //! every other library comes from this machine. Nothing outside the folder is changed.
 
-use std::ffi::OsString;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -44,15 +43,15 @@ impl<'w> Wine<'w> {
         for folder in ["lists/partial", "cache/archives/partial"] {
             fs_err::create_dir_all(scratch.join(folder))?;
         }
-        let list = scratch.join("sources.list");
         let keyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
         let mirror = this_machines_mirror()?;
         fs_err::write(
-            &list,
+            scratch.join("sources.list"),
             format!("deb [signed-by={keyring}] {mirror} {RELEASE} main\n"),
         )?;
-        run::visibly(self.apt_get(scratch).arg("update"))?;
-        run::visibly(self.apt_get(scratch).arg("download").args(PACKAGES))?;
+        fs_err::write(scratch.join("apt.conf"), apt_configuration(scratch))?;
+        run::announced(self.apt_get(scratch).arg("update"))?;
+        run::announced(self.apt_get(scratch).arg("download").args(PACKAGES))?;
         let mut archives = Vec::new();
         for entry in fs_err::read_dir(scratch)? {
             let path = entry?.path();
@@ -68,25 +67,7 @@ impl<'w> Wine<'w> {
 
     fn apt_get(&self, scratch: &Path) -> Command {
         let mut command = self.workspace.command("apt-get");
-        command.current_dir(scratch).arg("-qq");
-        let places = [
-            ("Dir::Etc::sourcelist", "sources.list"),
-            ("Dir::State::lists", "lists"),
-            ("Dir::Cache", "cache"),
-        ];
-        for (option, place) in places {
-            let mut value = OsString::from(format!("{option}="));
-            value.push(scratch.join(place));
-            command.arg("-o").arg(value);
-        }
-        for option in [
-            "Dir::Etc::sourceparts=/dev/null",
-            "Dir::Etc::preferencesparts=/dev/null",
-            "Dir::State::status=/dev/null",
-            "APT::Sandbox::User=root",
-        ] {
-            command.args(["-o", option]);
-        }
+        command.current_dir(scratch).args(["-qq", "-c", "apt.conf"]);
         command
     }
 
@@ -124,6 +105,20 @@ impl<'w> Wine<'w> {
         }
         Ok(())
     }
+}
+
+/// An apt that reads nothing of this machine's and writes only below `scratch`.
+fn apt_configuration(scratch: &Path) -> String {
+    let scratch = scratch.display();
+    format!(
+        "Dir::Etc::sourcelist \"{scratch}/sources.list\";\n\
+         Dir::Etc::sourceparts \"/dev/null\";\n\
+         Dir::Etc::preferencesparts \"/dev/null\";\n\
+         Dir::State::lists \"{scratch}/lists\";\n\
+         Dir::State::status \"/dev/null\";\n\
+         Dir::Cache \"{scratch}/cache\";\n\
+         APT::Sandbox::User \"root\";\n"
+    )
 }
 
 fn this_machines_mirror() -> Result<String> {
