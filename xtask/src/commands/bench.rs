@@ -1,0 +1,181 @@
+//! `cargo xtask bench`: named measurements, each against a peer that is measured in the same run on the
+//! same machine. Only the ratio says something; the times are there to judge it by.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::json;
+
+use crate::console;
+use crate::run;
+use crate::workspace::Workspace;
+
+/// Measure Transom against peers
+#[derive(Debug, clap::Args)]
+pub(crate) struct Bench {
+    /// Run only the measurements whose name contains this
+    filter: Option<String>,
+    /// How to print the result
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Table,
+    Json,
+}
+
+/// One measurement: what is timed, and the peer it is timed against.
+struct Measurement {
+    name: &'static str,
+    peer: &'static str,
+    ours: fn(&Workspace) -> Command,
+    theirs: fn(&Workspace) -> Command,
+}
+
+const ROUNDS: usize = 60;
+const MEASUREMENTS: [Measurement; 1] = [Measurement {
+    name: "start `transom version`",
+    peer: "start `/bin/true`",
+    ours: |workspace| {
+        let mut command = workspace.command(workspace.target.join("release/transom"));
+        command.arg("version");
+        command
+    },
+    theirs: |workspace| workspace.command("/bin/true"),
+}];
+
+struct Outcome {
+    name: &'static str,
+    peer: &'static str,
+    ours: Duration,
+    theirs: Duration,
+}
+
+impl Bench {
+    pub(crate) fn run(self, workspace: &Workspace) -> Result<()> {
+        let filter = self.filter.unwrap_or_default();
+        let chosen: Vec<_> = MEASUREMENTS
+            .iter()
+            .filter(|one| one.name.contains(&filter))
+            .collect();
+        if chosen.is_empty() {
+            let names: Vec<_> = MEASUREMENTS.iter().map(|one| one.name).collect();
+            bail!(
+                "no measurement is called `{filter}`; there are: {}",
+                names.join(", ")
+            );
+        }
+        run::quietly(
+            workspace
+                .cargo()
+                .args(["build", "--release", "--package", "transom"]),
+        )?;
+        let mut outcomes = Vec::new();
+        for measurement in chosen {
+            outcomes.push(measure(workspace, measurement)?);
+        }
+        print(&outcomes, self.output);
+        Ok(())
+    }
+}
+
+/// Takes turns, so that whatever else the machine does meets both alike.
+fn measure(workspace: &Workspace, measurement: &Measurement) -> Result<Outcome> {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        ours.push(time(&mut (measurement.ours)(workspace))?);
+        theirs.push(time(&mut (measurement.theirs)(workspace))?);
+    }
+    Ok(Outcome {
+        name: measurement.name,
+        peer: measurement.peer,
+        ours: median(ours).context("nothing was measured")?,
+        theirs: median(theirs).context("nothing was measured")?,
+    })
+}
+
+fn time(command: &mut Command) -> Result<Duration> {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let started = Instant::now();
+    let status = command
+        .status()
+        .with_context(|| format!("could not start `{}`", run::shown(command)))?;
+    let time = started.elapsed();
+    if !status.success() {
+        bail!(
+            "`{}` failed: a failure is not worth timing",
+            run::shown(command)
+        );
+    }
+    Ok(time)
+}
+
+fn median(mut times: Vec<Duration>) -> Option<Duration> {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied()
+}
+
+impl Outcome {
+    fn ratio(&self) -> f64 {
+        self.ours.as_secs_f64() / self.theirs.as_secs_f64()
+    }
+}
+
+fn print(outcomes: &[Outcome], format: Format) {
+    let microseconds = |time: Duration| format!("{} µs", time.as_micros());
+    match format {
+        Format::Json => {
+            let list: Vec<_> = outcomes
+                .iter()
+                .map(|one| {
+                    json!({
+                        "name": one.name,
+                        "peer": one.peer,
+                        "medianSeconds": one.ours.as_secs_f64(),
+                        "peerMedianSeconds": one.theirs.as_secs_f64(),
+                        "ratio": one.ratio(),
+                    })
+                })
+                .collect();
+            console::line(&format!("{:#}", json!(list)));
+        }
+        Format::Table => {
+            let rows: Vec<_> = outcomes
+                .iter()
+                .map(|one| {
+                    vec![
+                        one.name.to_owned(),
+                        microseconds(one.ours),
+                        one.peer.to_owned(),
+                        microseconds(one.theirs),
+                        format!("{:.2}", one.ratio()),
+                    ]
+                })
+                .collect();
+            console::table(&["measurement", "median", "peer", "median", "ratio"], &rows);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_slow_round_does_not_change_the_median() {
+        let times = [1, 2, 900].map(Duration::from_millis).to_vec();
+        assert_eq!(median(times), Some(Duration::from_millis(2)));
+        assert_eq!(median(Vec::new()), None);
+    }
+
+    #[test]
+    fn a_program_that_fails_is_not_timed() {
+        assert!(time(&mut Command::new("/bin/false")).is_err());
+    }
+}

@@ -1,0 +1,82 @@
+//! `cargo xtask generate`: reference pages written by the program that they describe, so that they
+//! cannot say something else.
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::console;
+use crate::run;
+use crate::workspace::Workspace;
+
+/// What `transom reference <topic>` prints, and where it is kept.
+const PAGES: [(&str, &str); 4] = [
+    ("cli", "docs/reference/cli.md"),
+    ("config", "docs/reference/configuration.md"),
+    ("environment", "docs/reference/environment.md"),
+    ("schema", "docs/reference/transom.schema.json"),
+];
+
+/// Write the reference pages and the schema of the configuration file
+#[derive(Debug, clap::Args)]
+pub(crate) struct Generate {
+    /// Change nothing; fail if a file is not what would be written
+    #[arg(long)]
+    check: bool,
+}
+
+impl Generate {
+    pub(crate) fn run(self, workspace: &Workspace) -> Result<()> {
+        if self.check {
+            check(workspace)
+        } else {
+            write(workspace)
+        }
+    }
+}
+
+fn write(workspace: &Workspace) -> Result<()> {
+    for (path, text) in pages(workspace)? {
+        let place = workspace.root.join(path);
+        if let Some(folder) = place.parent() {
+            fs_err::create_dir_all(folder)?;
+        }
+        fs_err::write(&place, text)?;
+        console::line(&format!("  wrote {path}"));
+    }
+    Ok(())
+}
+
+/// Fails if a page in the checkout is not the one that the program would write.
+pub(crate) fn check(workspace: &Workspace) -> Result<()> {
+    let drifted: Vec<_> = pages(workspace)?
+        .into_iter()
+        .filter(|(path, text)| {
+            let there = fs_err::read_to_string(workspace.root.join(path));
+            !there.is_ok_and(|there| there == *text)
+        })
+        .map(|(path, _)| path)
+        .collect();
+    if drifted.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "not what the program says: {}; run `cargo xtask generate`",
+        drifted.join(", ")
+    )
+}
+
+fn pages(workspace: &Workspace) -> Result<Vec<(&'static str, String)>> {
+    // The whole workspace's features, as the tests build it: not a build of its own.
+    run::visibly(workspace.cargo().args(["build", "--workspace", "--bins"]))?;
+    PAGES
+        .into_iter()
+        .map(|(topic, path)| {
+            let mut transom = workspace.command(workspace.transom());
+            let text = run::output(transom.args(["reference", topic]))
+                .with_context(|| format!("could not get the text for {path}"))?;
+            if text.trim().is_empty() {
+                bail!("`transom reference {topic}` printed nothing");
+            }
+            Ok((path, text))
+        })
+        .collect()
+}
