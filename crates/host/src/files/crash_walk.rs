@@ -8,7 +8,7 @@ use super::fault::{DEATH_EXIT_CODE, TRANSOM_FAULT};
 
 /// No scenario has more points than this; one that seems to runs in a circle.
 const MOST_POINTS: u64 = 10_000;
-const LONGEST_RUN: Duration = Duration::from_secs(60);
+const LONGEST_RUN: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(2);
 
 /// Why a walk ended early.

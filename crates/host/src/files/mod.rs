@@ -20,6 +20,7 @@ pub use windows::WindowsFiles as Native;
 use windows::die_abruptly;
 
 mod anchor;
+pub mod archive;
 pub mod crash_walk;
 mod durable;
 mod error;

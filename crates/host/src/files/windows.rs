@@ -311,13 +311,18 @@ fn describe(metadata: &std::fs::Metadata) -> Metadata {
 
 /// A rename over an open file is "denied"; only opening that file tells that it is in use.
 fn busy_rather_than_denied(path: &Utf8Path, error: io::Error) -> io::Error {
+    in_use(path).unwrap_or(error)
+}
+
+/// Tries to open a file as a removal would, and returns the refusal if somebody is in the way.
+pub(super) fn in_use(path: &Utf8Path) -> Option<io::Error> {
     let opened = literal(path).and_then(|path| {
         let options = OpenOptions::new().access_mode(DELETE.0).open(path);
         options.map_err(translate)
     });
     match opened {
-        Err(probe) if probe.kind() == ErrorKind::ResourceBusy => probe,
-        _ => error,
+        Err(busy) if busy.kind() == ErrorKind::ResourceBusy => Some(busy),
+        _ => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The test binary as another process: it starts itself again with a role to play.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
@@ -49,9 +49,7 @@ impl Player {
         let is_ready = stdout
             .lines()
             .any(|line| line.is_ok_and(|line| line.contains(READY)));
-        if !is_ready {
-            panic!("the child ended early: {:?}", player.child.wait());
-        }
+        assert!(is_ready, "the child ended early: {:?}", player.child.wait());
         player
     }
 
@@ -109,7 +107,9 @@ fn plays_the_role_it_was_given() {
 
 /// Says that the role has begun and waits until the parent lets go or dies.
 fn stay() {
-    println!("{READY}");
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{READY}").expect("said");
+    drop(output);
     let mut nothing = Vec::new();
     std::io::stdin()
         .read_to_end(&mut nothing)

@@ -559,7 +559,7 @@ fn nobody_holds_a_closed_file(machine: &Machine) {
     let path = machine.write("file", "x");
     match machine.files.holders(&path) {
         Holders::Known(holders) => assert_eq!(holders, []),
-        // Wine's restart manager answers nothing; an ordinary user does not see all processes.
+        // An ordinary user does not see into all processes.
         Holders::Unknown { reason } => assert!(!reason.is_empty()),
     }
 }

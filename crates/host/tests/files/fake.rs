@@ -228,7 +228,7 @@ fn the_lock_of_a_dead_process_is_free() {
         .expect("locked")
         .release();
     files.lock_as(path, 42);
-    let wait = std::time::Duration::from_secs(3600);
+    let wait = std::time::Duration::from_hours(1);
     let error = files.lock(path, wait).expect_err("held");
     assert_eq!(
         error.to_string(),

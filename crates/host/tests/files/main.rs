@@ -1,5 +1,6 @@
 //! Files: one contract for every system, and what only one of them can show.
 
+mod archive;
 mod child;
 mod contract;
 mod crash;

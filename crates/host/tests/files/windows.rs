@@ -19,7 +19,14 @@ fn a_file_that_is_open_is_neither_removed_nor_replaced_until_its_process_ends() 
     let replaced = Native.write_durable(&path, b"new", Access::Public);
     for result in [removed, replaced] {
         match result {
-            Err(FileError::InUse { path: named, .. }) => assert_eq!(named, path),
+            Err(FileError::InUse {
+                path: named,
+                holders,
+                ..
+            }) => {
+                assert_eq!(named, path);
+                assert_ne!(holders, Holders::Known(Vec::new()), "somebody does hold it");
+            }
             other => panic!("{other:?}"),
         }
     }
