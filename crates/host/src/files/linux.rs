@@ -254,7 +254,13 @@ fn empty_folder(folder: &std::os::fd::OwnedFd, path: &Utf8Path) -> Result<(), Re
             AtFlags::empty()
         };
         fault::point("files.remove.entry").map_err(fail)?;
-        match rustix::fs::unlinkat(folder, name, flags) {
+        let removed = match rustix::fs::unlinkat(folder, name, flags) {
+            // A read-only folder of our own must not keep us from removing what we made.
+            Err(Errno::ACCESS) => rustix::fs::fchmod(folder, Mode::from_raw_mode(0o700))
+                .and_then(|()| rustix::fs::unlinkat(folder, name, flags)),
+            result => result,
+        };
+        match removed {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(fail(error.into())),
         }

@@ -20,8 +20,11 @@ pub use windows::WindowsFiles as Native;
 use windows::die_abruptly;
 
 mod anchor;
+pub mod archive;
+pub mod crash_walk;
 mod durable;
 mod error;
+pub mod fake;
 pub mod fault;
 mod holders;
 mod links;
@@ -31,7 +34,9 @@ mod operations;
 pub mod path;
 mod removal;
 mod retry;
+mod staging;
 mod steps;
+mod tree;
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -43,7 +48,8 @@ pub use error::FileError;
 pub use holders::{Holder, Holders};
 pub use lock::FileLock;
 pub use metadata::{Access, Entry, Kind, Metadata, Space};
-pub use steps::NewFile;
+pub use staging::{StagedFile, Staging};
+pub use tree::How;
 
 /// The files of one machine. Paths are absolute, in the spelling of that machine's system.
 pub trait Files: Debug + Send + Sync {
@@ -75,6 +81,15 @@ pub trait Files: Debug + Send + Sync {
     /// Removes what a crash of ours left in `folder` and returns what that was. Only names made by us
     /// match. Call it while no other process of ours writes there: at start, or under its lock.
     fn sweep_temporaries(&self, folder: &Utf8Path) -> Result<Vec<Utf8PathBuf>, FileError>;
+
+    /// Starts to build a folder that nobody sees until it is complete. `destination` must be free.
+    fn stage<'a>(&'a self, destination: &Utf8Path) -> Result<Staging<'a>, FileError>;
+    /// Copies the folder `from` with all below it to the free name `to`. Modes are kept, links are
+    /// copied as links and never followed; `to` is there completely and durably, or not at all.
+    ///
+    /// # Platform behavior
+    /// A tree that contains links is refused on Windows with `NotSupported`.
+    fn copy_tree(&self, from: &Utf8Path, to: &Utf8Path, how: How) -> Result<(), FileError>;
 
     /// Gives a file a second name. `link` must be free.
     fn link_file(&self, original: &Utf8Path, link: &Utf8Path) -> Result<(), FileError>;

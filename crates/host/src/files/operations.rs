@@ -10,8 +10,8 @@ use transom_model::os::Os;
 use super::error::At;
 use super::steps::{Links, Steps};
 use super::{
-    Access, Entry, FileError, FileLock, Files, Holders, Metadata, Space, durable, links, lock,
-    path, removal,
+    Access, Entry, FileError, FileLock, Files, Holders, How, Metadata, Space, Staging, durable,
+    links, lock, path, removal, staging, tree,
 };
 
 impl<S: Steps> Files for S {
@@ -90,6 +90,14 @@ impl<S: Steps> Files for S {
 
     fn sweep_temporaries(&self, folder: &Utf8Path) -> Result<Vec<Utf8PathBuf>, FileError> {
         durable::sweep(self, folder)
+    }
+
+    fn stage<'a>(&'a self, destination: &Utf8Path) -> Result<Staging<'a>, FileError> {
+        staging::begin(self, destination)
+    }
+
+    fn copy_tree(&self, from: &Utf8Path, to: &Utf8Path, how: How) -> Result<(), FileError> {
+        tree::copy(self, from, to, how)
     }
 
     fn link_file(&self, original: &Utf8Path, link: &Utf8Path) -> Result<(), FileError> {

@@ -65,6 +65,12 @@ pub fn name(os: Os, path: &Utf8Path) -> Option<String> {
     split(os, path).map(|(_, name)| name)
 }
 
+/// The part of `path` that names a root; empty for a relative path.
+pub fn root(os: Os, path: &Utf8Path) -> &str {
+    let text = path.as_str();
+    &text[..root_length(os, text)]
+}
+
 /// The names of `path` below its root, without empty ones and `.`.
 pub fn names(os: Os, path: &Utf8Path) -> Vec<&str> {
     let text = path.as_str();

@@ -2,7 +2,6 @@
 //! to folders are removed as links.
 #![expect(unsafe_code, reason = "calls of the Windows API")]
 
-use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
 use std::os::windows::fs::FileTypeExt;
 use std::path::Path;
@@ -38,6 +37,14 @@ pub(super) fn unlink(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Removes a folder that has nothing in it; nothing there is fine too. `path` is verbatim.
+pub(super) fn remove_empty_folder(path: &Path) -> io::Result<()> {
+    match remove_folder(&HSTRING::from(path.as_os_str())) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
 /// Removes a folder and all below it. `folder` is verbatim, `shown` is for messages.
 pub(super) fn remove_dir_tree(
     steps: &dyn Steps,
@@ -61,7 +68,7 @@ pub(super) fn remove_dir_tree(
             })?;
         }
     }
-    let wide = HSTRING::from(AsRef::<OsStr>::as_ref(folder));
+    let wide = HSTRING::from(folder.as_os_str());
     remove_patiently(steps, || match remove_folder(&wide) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             clear_attributes(&wide)?;

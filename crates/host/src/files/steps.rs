@@ -67,7 +67,7 @@ pub(crate) struct RemovalFailure {
 }
 
 /// A file being written for the first time.
-pub trait NewFile: Debug + Send {
+pub(crate) trait NewFile: Debug + Send {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Makes the content survive a crash, now.
     fn sync(&mut self) -> io::Result<()>;

@@ -21,7 +21,7 @@ use windows::Win32::Security::Authorization::{
 };
 use windows::Win32::Security::{PSECURITY_DESCRIPTOR, SECURITY_ATTRIBUTES};
 use windows::Win32::Storage::FileSystem::{
-    CREATE_NEW, CreateDirectoryW, CreateFileW, CreateHardLinkW, FILE_ATTRIBUTE_NORMAL,
+    CREATE_NEW, CreateDirectoryW, CreateFileW, CreateHardLinkW, DELETE, FILE_ATTRIBUTE_NORMAL,
     FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, FILE_SHARE_NONE, FlushFileBuffers,
     GetDiskFreeSpaceExW, MOVE_FILE_FLAGS, MOVEFILE_REPLACE_EXISTING, MOVEFILE_WRITE_THROUGH,
     MoveFileExW,
@@ -171,7 +171,8 @@ impl Steps for WindowsFiles {
                     ErrorKind::ResourceBusy | ErrorKind::PermissionDenied
                 ) =>
             {
-                super::rename_windows::rename_posix(from, to).map_err(|_| error)
+                super::rename_windows::rename_posix(from, to)
+                    .map_err(|_| busy_rather_than_denied(to, error))
             }
             moved => moved,
         }
@@ -216,7 +217,17 @@ impl Steps for WindowsFiles {
     }
 
     fn link_dir(&self, target: &Utf8Path, link: &Utf8Path) -> io::Result<()> {
-        junction::create(target.as_std_path(), literal(link)?).map_err(translate)
+        let place = literal(link)?;
+        if std::fs::symlink_metadata(&place).is_ok() {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        junction::create(target.as_std_path(), &place).map_err(|error| {
+            // A junction begins as an empty folder; a half-made one is taken away again.
+            if let Err(error) = removal_windows::remove_empty_folder(&place) {
+                tracing::warn!(%link, %error, "could not remove a half-made junction");
+            }
+            translate(error)
+        })
     }
 
     fn unlink(&self, path: &Utf8Path) -> io::Result<()> {
@@ -295,6 +306,23 @@ fn describe(metadata: &std::fs::Metadata) -> Metadata {
         mode: None,
         // On folders the attribute means something else.
         read_only: kind == Kind::File && metadata.permissions().readonly(),
+    }
+}
+
+/// A rename over an open file is "denied"; only opening that file tells that it is in use.
+fn busy_rather_than_denied(path: &Utf8Path, error: io::Error) -> io::Error {
+    in_use(path).unwrap_or(error)
+}
+
+/// Tries to open a file as a removal would, and returns the refusal if somebody is in the way.
+pub(super) fn in_use(path: &Utf8Path) -> Option<io::Error> {
+    let opened = literal(path).and_then(|path| {
+        let options = OpenOptions::new().access_mode(DELETE.0).open(path);
+        options.map_err(translate)
+    });
+    match opened {
+        Err(busy) if busy.kind() == ErrorKind::ResourceBusy => Some(busy),
+        _ => None,
     }
 }
 

@@ -4,6 +4,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::windows::fs::OpenOptionsExt;
+use std::sync::{Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use transom_model::os::Os;
@@ -19,6 +20,8 @@ use super::super::windows::{WindowsFiles, literal, translate};
 #[derive(Debug)]
 pub(in super::super) struct FolderAnchor {
     path: Utf8PathBuf,
+    /// Whose names are flushed in the end.
+    made: Mutex<Vec<Utf8PathBuf>>,
     _held: File,
 }
 
@@ -33,6 +36,7 @@ impl FolderAnchor {
             .map_err(translate)?;
         Ok(Self {
             path: path.to_owned(),
+            made: Mutex::new(Vec::new()),
             _held: held,
         })
     }
@@ -44,7 +48,13 @@ impl FolderAnchor {
 
 impl Anchor for FolderAnchor {
     fn make_dir(&self, below: &Utf8Path) -> io::Result<()> {
-        WindowsFiles.make_dir(&self.place(below))
+        let folder = self.place(below);
+        WindowsFiles.make_dir(&folder)?;
+        self.made
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(folder);
+        Ok(())
     }
 
     fn create_file(&self, below: &Utf8Path, _mode: u32) -> io::Result<Box<dyn NewFile>> {
@@ -73,6 +83,9 @@ impl Anchor for FolderAnchor {
 
     /// Files were flushed when they were complete; what is left is the names.
     fn sync_all(&self) -> io::Result<()> {
-        WindowsFiles.sync_dir(&self.path)
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.iter()
+            .chain([&self.path])
+            .try_for_each(|folder| WindowsFiles.sync_dir(folder))
     }
 }

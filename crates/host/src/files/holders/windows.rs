@@ -9,6 +9,8 @@ use windows::Win32::System::RestartManager::{
 };
 use windows::core::{HSTRING, PCWSTR, PWSTR};
 
+use super::super::steps::Steps;
+use super::super::windows::{WindowsFiles, in_use};
 use super::{Holder, Holders};
 
 /// The list may grow between two questions; it is not chased for ever.
@@ -16,6 +18,10 @@ const ATTEMPTS: u32 = 4;
 
 pub(in super::super) fn holders(path: &Utf8Path) -> Holders {
     match ask(path) {
+        // Wine's knows no processes, and no version knows folders: silence is not an answer.
+        Ok(found) if found.is_empty() && may_be_held(path) => Holders::Unknown {
+            reason: "the restart manager names nobody".to_owned(),
+        },
         Ok(mut found) => {
             found.sort();
             Holders::Known(found)
@@ -24,6 +30,10 @@ pub(in super::super) fn holders(path: &Utf8Path) -> Holders {
             reason: format!("{call} failed with code {}", code.0),
         },
     }
+}
+
+fn may_be_held(path: &Utf8Path) -> bool {
+    WindowsFiles.is_dir(path).unwrap_or(false) || in_use(path).is_some()
 }
 
 struct Session(u32);
