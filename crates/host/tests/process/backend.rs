@@ -9,13 +9,13 @@ use transom_host::process::fake::{Behaviour, FakeProcesses};
 use transom_host::process::{Input, Native, Output, Process, Processes, Spawn};
 
 /// Long enough for a slow machine, short enough to fail a test.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// How long is watched when nothing must happen.
-pub const MOMENT: Duration = Duration::from_millis(200);
+pub(crate) const MOMENT: Duration = Duration::from_millis(200);
 
 /// What a helper program does.
 #[derive(Debug, Clone)]
-pub enum Role {
+pub(crate) enum Role {
     Exit(i32),
     /// Prints `line 1`… and `error 1`…, then exits with 0.
     Lines(usize),
@@ -39,7 +39,7 @@ pub enum Role {
     Burn,
 }
 
-pub trait Backend {
+pub(crate) trait Backend {
     fn processes(&self) -> &dyn Processes;
     /// A description without environment, with both outputs as pipes.
     fn program(&self, role: &Role) -> Spawn;
@@ -48,16 +48,16 @@ pub trait Backend {
 }
 
 #[derive(Debug)]
-pub struct Real(Native);
+pub(crate) struct Real(Native);
 
 impl Real {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Native)
     }
 }
 
 /// This binary, playing `words`.
-pub fn helper(words: &[&str]) -> Spawn {
+pub(crate) fn helper(words: &[&str]) -> Spawn {
     let program = std::env::current_exe().unwrap();
     let mut spawn = Spawn::new(Utf8PathBuf::from_path_buf(program).unwrap());
     spawn.args = ["role"]
@@ -102,14 +102,14 @@ impl Backend for Real {
 }
 
 #[derive(Debug)]
-pub struct Fake {
+pub(crate) struct Fake {
     machine: FakeProcesses,
     installed: Cell<u32>,
     like_windows: bool,
 }
 
 impl Fake {
-    pub fn new(like_windows: bool) -> Self {
+    pub(crate) fn new(like_windows: bool) -> Self {
         let machine = FakeProcesses::new();
         Self {
             machine: if like_windows {
@@ -167,7 +167,7 @@ impl Backend for Fake {
 }
 
 /// A started helper that is gone when the test is, however that ends.
-pub struct Started {
+pub(crate) struct Started {
     process: Box<dyn Process>,
 }
 
@@ -189,7 +189,7 @@ impl Drop for Started {
     }
 }
 
-pub fn start(machine: &dyn Processes, spec: &Spawn) -> Started {
+pub(crate) fn start(machine: &dyn Processes, spec: &Spawn) -> Started {
     let process = machine.spawn(spec).expect("the helper starts");
     Started { process }
 }
@@ -201,21 +201,21 @@ impl From<Box<dyn Process>> for Started {
 }
 
 /// Starts `spec`, which must print `ready`, and returns what it prints later.
-pub fn start_ready(machine: &dyn Processes, spec: &Spawn) -> (Started, BufReader<PipeReader>) {
+pub(crate) fn start_ready(machine: &dyn Processes, spec: &Spawn) -> (Started, BufReader<PipeReader>) {
     let process = start(machine, spec);
     let mut output = BufReader::new(process.take_stdout().expect("a pipe"));
     assert_eq!(line(&mut output), "ready");
     (process, output)
 }
 
-pub fn line(output: &mut impl BufRead) -> String {
+pub(crate) fn line(output: &mut impl BufRead) -> String {
     let mut text = String::new();
     output.read_line(&mut text).expect("readable output");
     text.trim_end().to_owned()
 }
 
 /// Looks again and again until `condition` holds.
-pub fn eventually(what: &str, condition: impl Fn() -> bool) {
+pub(crate) fn eventually(what: &str, condition: impl Fn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !condition() {
         assert!(Instant::now() < deadline, "never happened: {what}");
@@ -223,7 +223,7 @@ pub fn eventually(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-pub fn with_input(mut spec: Spawn) -> Spawn {
+pub(crate) fn with_input(mut spec: Spawn) -> Spawn {
     spec.stdin = Input::Pipe;
     spec
 }

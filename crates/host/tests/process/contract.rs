@@ -16,7 +16,7 @@ type Run = fn(&dyn Backend);
 
 macro_rules! cases {
     ($($name:ident),* $(,)?) => {
-        pub const CASES: &[(&str, Run)] = &[$((stringify!($name), $name)),*];
+        pub(crate) const CASES: &[(&str, Run)] = &[$((stringify!($name), $name)),*];
     };
 }
 

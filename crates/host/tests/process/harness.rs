@@ -5,11 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 /// One test.
-pub struct Case {
-    pub name: String,
+pub(crate) struct Case {
+    pub(crate) name: String,
     /// Why it does not run unless asked to.
-    pub ignored: Option<&'static str>,
-    pub run: Box<dyn Fn()>,
+    pub(crate) ignored: Option<&'static str>,
+    pub(crate) run: Box<dyn Fn()>,
 }
 
 #[derive(Default)]
@@ -56,7 +56,7 @@ impl Options {
     }
 }
 
-pub fn run(cases: &[Case]) -> ExitCode {
+pub(crate) fn run(cases: &[Case]) -> ExitCode {
     let options = parse(std::env::args().skip(1));
     let chosen: Vec<&Case> = cases.iter().filter(|case| options.wants(case)).collect();
     if options.list {

@@ -9,7 +9,7 @@ use transom_host::process::{Exit, GroupId, Identity, Native, Process, Processes,
 
 use super::backend::{MOMENT, PATIENCE, Started, eventually, helper, start, start_ready};
 
-pub const TESTS: &[(&str, fn())] = &[
+pub(crate) const TESTS: &[(&str, fn())] = &[
     (
         "nothing_of_a_group_survives_its_killed_owner",
         nothing_of_a_group_survives_its_killed_owner,
@@ -190,14 +190,14 @@ fn a_file_that_is_no_program_is_refused() {
 }
 
 #[cfg(target_os = "linux")]
-pub fn make_executable(path: &Utf8Path) {
+pub(crate) fn make_executable(path: &Utf8Path) {
     use std::os::unix::fs::PermissionsExt;
     fs_err::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
 }
 
 /// Windows goes by the name.
 #[cfg(windows)]
-pub fn make_executable(_path: &Utf8Path) {}
+pub(crate) fn make_executable(_path: &Utf8Path) {}
 
 fn an_unknown_user_is_refused() {
     let mut spec = helper(&["run"]);

@@ -11,7 +11,7 @@ use super::backend::helper;
 
 const LIFE: Duration = Duration::from_secs(60);
 
-pub fn play(words: &[String]) -> ExitCode {
+pub(crate) fn play(words: &[String]) -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let code = match words[..] {
         ["exit", code] => code.parse().unwrap(),

@@ -2,6 +2,6 @@
 
 use super::harness::Case;
 
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     Vec::new()
 }
