@@ -12,6 +12,7 @@
 
 pub mod command_line;
 mod errors;
+pub mod fake;
 mod group;
 mod limits;
 mod signal;

@@ -3,6 +3,7 @@
 //! Invariant: every signal goes through a pidfd that was checked against the identity after opening.
 
 mod account;
+mod cgroup;
 mod launch;
 mod orphans;
 mod pidfd;
@@ -35,8 +36,16 @@ pub struct Native;
 impl Processes for Native {
     fn spawn(&self, spec: &Spawn) -> Result<Box<dyn Process>, SpawnError> {
         let mut limits = LimitReport::default();
-        let (prepared, pipes) = prepare::prepare(spec, Vec::new(), &mut limits)?;
-        let pid = launch::launch(prepared).map_err(|error| prepare::explain(spec, error))?;
+        let cgroups = cgroup::prepare(&spec.group, &spec.limits, &mut limits);
+        let limited = !cgroups.is_empty();
+        let launched =
+            prepare::prepare(spec, cgroups, &mut limits).and_then(|(prepared, pipes)| {
+                match launch::launch(prepared) {
+                    Ok(pid) => Ok((pid, pipes)),
+                    Err(error) => Err(prepare::explain(spec, error)),
+                }
+            });
+        let (pid, pipes) = launched.inspect_err(|_| cgroup::remove(&spec.group))?;
         let identity = procfs::identify(pid);
         let pinned = match &identity {
             Some(identity) => PidFd::open(identity),
@@ -58,6 +67,7 @@ impl Processes for Native {
             outcome: Mutex::new(None),
             pipes: Mutex::new(pipes),
             limits,
+            limited,
         }))
     }
 
@@ -79,6 +89,7 @@ impl Processes for Native {
                 outcome: Mutex::new(None),
                 pipes: Mutex::default(),
                 limits: LimitReport::default(),
+                limited: !cgroup::pids(group).is_empty(),
             }) as Box<dyn Process>
         }))
     }
@@ -94,16 +105,20 @@ impl Processes for Native {
     }
 
     fn leftovers(&self, group: &GroupId) -> Vec<Identity> {
-        let members = tree::members(None, group, &[]);
+        let members = tree::members(None, group, &cgroup::pids(group));
         members.into_iter().map(|entry| entry.identity).collect()
     }
 
     fn kill_group(&self, group: &GroupId, timeout: Duration) -> Result<(), KillError> {
-        tree::kill_all(group, timeout, || tree::members(None, group, &[]))
+        tree::kill_all(group, timeout, || {
+            tree::members(None, group, &cgroup::pids(group))
+        })?;
+        cgroup::remove(group);
+        Ok(())
     }
 
     fn sweep(&self) -> usize {
-        0
+        cgroup::sweep()
     }
 }
 
@@ -122,6 +137,8 @@ struct LinuxProcess {
     outcome: Mutex<Option<Outcome>>,
     pipes: Mutex<Pipes>,
     limits: LimitReport,
+    /// Whether the group has cgroups.
+    limited: bool,
 }
 
 impl LinuxProcess {
@@ -153,7 +170,12 @@ impl LinuxProcess {
             identity: self.identity.clone(),
             ended: self.outcome().map(|outcome| outcome.ticks),
         };
-        tree::members(Some(&leader), &self.group, &[])
+        let in_cgroup = if self.limited {
+            cgroup::pids(&self.group)
+        } else {
+            Vec::new()
+        };
+        tree::members(Some(&leader), &self.group, &in_cgroup)
     }
 }
 
@@ -162,6 +184,10 @@ impl Drop for LinuxProcess {
         // Whoever did not wait for it does not want its exit code.
         if self.outcome().is_none() {
             orphans::disown(self.identity.pid);
+        }
+        if self.limited {
+            // Refused by the kernel while anything of the group runs; then `sweep` does it later.
+            cgroup::remove(&self.group);
         }
     }
 }
@@ -238,7 +264,11 @@ impl Process for LinuxProcess {
     }
 
     fn kill_tree(&self, timeout: Duration) -> Result<(), KillError> {
-        tree::kill_all(&self.group, timeout, || self.entries())
+        tree::kill_all(&self.group, timeout, || self.entries())?;
+        if self.limited {
+            cgroup::remove(&self.group);
+        }
+        Ok(())
     }
 
     fn stats(&self) -> Stats {

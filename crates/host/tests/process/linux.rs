@@ -1,0 +1,3 @@
+//! What only Linux has.
+
+pub(crate) const TESTS: &[(&str, fn())] = &[];
