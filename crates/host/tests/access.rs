@@ -1,4 +1,5 @@
 //! What access promises, on this machine's backend and on the fake.
+#![expect(clippy::unwrap_used, reason = "what tests share panics as tests do")]
 
 use camino::{Utf8Path, Utf8PathBuf};
 use transom_host::access::fake::FakeAccess;

@@ -38,14 +38,16 @@ pub fn render_private(user_sid: &str, kind: Kind) -> String {
         Kind::File => "",
         Kind::Folder => "OICI",
     };
-    let mut entries = String::new();
     let user_is_listed = [SYSTEM, ADMINISTRATORS]
         .iter()
         .any(|aliases| aliases.contains(&user_sid));
     let user = (!user_is_listed).then_some(user_sid);
-    for trustee in ["SY", "BA"].into_iter().chain(user) {
-        entries.push_str(&format!("(A;{inheritance};FA;;;{trustee})"));
-    }
+    let entries: String = ["SY", "BA"]
+        .into_iter()
+        .chain(user)
+        .map(|trustee| format!("(A;{inheritance};FA;;;{trustee})"))
+        .collect::<Vec<_>>()
+        .concat();
     format!("D:P{entries}")
 }
 

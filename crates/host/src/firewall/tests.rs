@@ -132,7 +132,7 @@ proptest! {
         if let Ok(commands) = operation.render_commands(Os::Linux) {
             let input = commands[0].input.as_deref().unwrap();
             prop_assert_eq!(input.lines().count(), 4);
-            let chain = format!("flush chain inet transom input-{}", name);
+            let chain = format!("flush chain inet transom input-{name}");
             prop_assert!(input.lines().any(|line| line == chain));
         }
     }
