@@ -8,10 +8,12 @@ pub mod calendar;
 pub mod command;
 pub mod condition;
 pub mod directives;
+pub mod environment_file;
 pub mod name;
 pub mod parse;
 pub mod paths;
 pub mod problem;
+pub mod reference;
 pub mod service;
 pub mod signal;
 pub mod specifier;
@@ -20,7 +22,13 @@ pub mod timer;
 pub mod values;
 pub mod words;
 
+pub mod dependencies;
+pub mod install;
+pub mod load;
+
+mod builtin;
 mod check;
+mod link;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -30,6 +38,7 @@ use camino::Utf8PathBuf;
 pub use calendar::CalendarEvent;
 pub use command::ExecCommand;
 pub use condition::{Condition, ConditionFacts};
+pub use load::{BadUnit, LoadError, LoadOutcome, UnitFile, UnitFileState, UnitStore};
 pub use name::{UnitName, UnitNameError, UnitPattern, UnitType};
 pub use problem::{Problem, Severity};
 pub use service::{KillMode, NotifyAccess, Restart, Service, ServiceType};

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use transom_model::os::Os;
 
 /// The longest name, as in systemd.
 pub const MAXIMUM_LENGTH: usize = 255;
@@ -209,6 +210,23 @@ impl UnitName {
     /// The name with another type: a timer's service, for example.
     pub fn with_type(&self, unit_type: UnitType) -> Result<Self, UnitNameError> {
         Self::new(&format!("{}.{}", self.stem(), unit_type.suffix()))
+    }
+
+    /// The name as a file's name. On Windows `\\` and `:` have a meaning in paths, so they are
+    /// written `%5C` and `%3A`; no name contains a percent sign otherwise.
+    pub fn file_name(&self, os: Os) -> String {
+        match os {
+            Os::Linux => self.text.clone(),
+            Os::Windows => self.text.replace('\\', "%5C").replace(':', "%3A"),
+        }
+    }
+
+    /// Undoes `file_name`.
+    pub fn from_file_name(file_name: &str, os: Os) -> Result<Self, UnitNameError> {
+        match os {
+            Os::Linux => Self::new(file_name),
+            Os::Windows => Self::new(&file_name.replace("%5C", "\\").replace("%3A", ":")),
+        }
     }
 
     /// Names whose `.d` folders also apply, least specific first: `service`, `a-.service`,
