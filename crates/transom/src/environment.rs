@@ -133,7 +133,15 @@ pub const WT_SESSION: Variable = Variable {
 };
 
 /// All of them, as the reference lists them.
+pub const NOTIFY_SOCKET: Variable = Variable {
+    name: "NOTIFY_SOCKET",
+    purpose: "Where a service tells its supervisor that it is ready; set by the supervisor",
+    values: "a socket or a named pipe",
+    setting: None,
+};
+
 pub const ALL: &[&Variable] = &[
+    &NOTIFY_SOCKET,
     &OUTPUT,
     &COLOR,
     &QUIET,
@@ -185,6 +193,16 @@ impl Environment {
             .map(|(name, value)| (spelled(name.into()), value.into()))
             .collect();
         Self { variables }
+    }
+
+    /// All variables that are text, for programs that are to inherit them.
+    pub fn all(&self) -> BTreeMap<String, String> {
+        self.variables
+            .iter()
+            .filter_map(|(name, value)| {
+                Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()))
+            })
+            .collect()
     }
 
     /// The text of `variable`; an empty one counts as not set.

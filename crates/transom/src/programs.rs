@@ -13,7 +13,10 @@ type Entry = fn(&Invocation) -> Exit;
 
 /// The names this binary answers to. A program that is a noun of ours under its own name, such as
 /// `systemctl`, is one more line here.
-const PROGRAMS: &[(&str, Entry)] = &[("transom", commands::run)];
+const PROGRAMS: &[(&str, Entry)] = &[
+    ("transom", commands::run),
+    ("systemctl", commands::service::run_systemctl),
+];
 
 /// Runs the program that the invocation names.
 pub fn run(invocation: &Invocation) -> Exit {

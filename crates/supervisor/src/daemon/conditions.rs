@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use camino::Utf8Path;
 use transom_host::access::{self, Access, AccountId};
 use transom_host::machine::{self, Machine};
-use transom_model::os::Arch;
+use transom_model::Arch;
 
 use super::Daemon;
 use crate::engine::Verdict;

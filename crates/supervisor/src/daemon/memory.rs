@@ -2,7 +2,7 @@
 
 use camino::Utf8Path;
 use serde::{Deserialize, Serialize};
-use transom_host::files::{Access, Files};
+use transom_host::files::{Access, FileError, Files};
 
 use super::{Daemon, DaemonError};
 use crate::engine::Memory;
@@ -21,7 +21,7 @@ struct Saved<B, M> {
 pub(super) fn read(files: &dyn Files, folder: &Utf8Path, boot: &str) -> Option<Memory> {
     let bytes = match files.read(&folder.join(FILE), LARGEST) {
         Ok(bytes) => bytes,
-        Err(error) if error.is_not_found() => return None,
+        Err(error) if matches!(error, FileError::NotFound { .. }) => return None,
         Err(error) => {
             tracing::warn!(error = %error, "the memory of the last supervisor cannot be read");
             return None;

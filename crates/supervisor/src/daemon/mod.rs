@@ -99,14 +99,20 @@ pub enum DaemonError {
     Machine(#[source] machine::MachineError),
 }
 
-/// Runs the supervisor until `stop` is ready, then stops all units in order and returns.
-pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), DaemonError> {
+/// Runs the supervisor until `stop` is ready, then stops all units in order and returns. Calls `ready`
+/// when clients can connect and an earlier supervisor's services have been taken over.
+pub async fn run(
+    config: Config,
+    ready: impl FnOnce(),
+    stop: impl Future<Output = ()>,
+) -> Result<(), DaemonError> {
     let (mut daemon, mut inbox) = Daemon::start(config)?;
     let endpoint = control_endpoint(&daemon.config.layout);
     let listener = Listener::bind(&endpoint, Access::OwnerOnly).map_err(DaemonError::Listen)?;
     tokio::spawn(control::serve(listener, daemon.inbox.clone()));
     daemon.resume_or_boot().await?;
     tracing::info!(units = daemon.engine.catalog().names().count(), "supervisor is ready");
+    ready();
     let mut stop = std::pin::pin!(stop);
     let mut stopping = false;
     let mut last_call = None;

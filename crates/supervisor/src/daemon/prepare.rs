@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use transom_host::access::{self, Access as _, Account};
-use transom_host::files::{Access, Files, Kind};
+use transom_host::files::{FileError, Files, Kind};
 use transom_host::machine::Machine;
 use transom_host::notify;
 use transom_host::process::{Bound, Exit, Input, Limits, Output, Spawn, UserSpec};
@@ -140,7 +140,7 @@ impl Daemon {
     ) -> Result<(), String> {
         let bytes = match self.files.read(path, LARGEST_ENVIRONMENT_FILE) {
             Ok(bytes) => bytes,
-            Err(error) if optional && error.is_not_found() => return Ok(()),
+            Err(error) if optional && matches!(error, FileError::NotFound { .. }) => return Ok(()),
             Err(error) => return Err(chain(&error)),
         };
         let text = String::from_utf8(bytes).map_err(|_| format!("`{path}` is not UTF-8"))?;

@@ -67,7 +67,7 @@ pub struct Job {
 
 /// Whether the job of the earlier unit of an ordered pair has to wait for the later unit's job, rather
 /// than the other way round: going down happens in reverse, and before anything comes up.
-pub fn later_goes_first(later: JobKind) -> bool {
+pub(super) fn later_goes_first(later: JobKind) -> bool {
     later.goes_down_first()
 }
 

@@ -45,7 +45,7 @@ pub enum KeeperError {
     #[error("the setup of the keeper in `{folder}` is damaged")]
     BadSetup { folder: Utf8PathBuf, source: serde_json::Error },
     #[error("could not listen for the daemon")]
-    Listen(#[source] transom_host::ipc::BindError),
+    Listen(#[source] ipc::BindError),
     #[error("could not listen for notifications")]
     Notify(#[source] notify::NotifyError),
     #[error("could not write down what happened")]

@@ -6,6 +6,7 @@ mod config;
 mod help;
 mod man;
 mod reference;
+pub(crate) mod service;
 mod tree;
 mod version;
 
@@ -13,7 +14,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 
 use clap::builder::styling::Style;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::arguments::GlobalOptions;
 use crate::context::Context;
@@ -39,6 +40,7 @@ struct Transom {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Service(service::Service),
     Config(config::Config),
     Version(version::Version),
     Completion(completion::Completion),
@@ -50,6 +52,7 @@ enum Command {
 impl Command {
     fn run(self, cx: &Context) -> anyhow::Result<Exit> {
         match self {
+            Self::Service(command) => command.run(cx),
             Self::Config(command) => command.run(cx),
             Self::Version(command) => command.run(cx),
             Self::Completion(command) => command.run(cx),
@@ -61,7 +64,9 @@ impl Command {
 }
 
 /// How the overview of commands is ordered: title, then names.
-const GROUPS: &[(&str, &[&str])] = &[(
+const GROUPS: &[(&str, &[&str])] = &[
+    ("This machine", &["service"]),
+    (
     "This command",
     &["config", "version", "completion", "man", "help"],
 )];
@@ -85,14 +90,39 @@ fn command_line() -> clap::Command {
 
 /// Runs `transom`.
 pub(crate) fn run(invocation: &Invocation) -> Exit {
+    run_entry::<Transom>(invocation, command_line())
+}
+
+/// A program of ours: what its arguments are parsed into.
+pub(crate) trait Entry: clap::FromArgMatches + std::fmt::Debug {
+    fn options(&self) -> &GlobalOptions;
+    fn run(self, cx: &Context) -> anyhow::Result<Exit>;
+}
+
+impl Entry for Transom {
+    fn options(&self) -> &GlobalOptions {
+        &self.options
+    }
+
+    fn run(self, cx: &Context) -> anyhow::Result<Exit> {
+        self.command.run(cx)
+    }
+}
+
+/// Parses the arguments as `command_line` says, runs what they ask for, and reports how it ended.
+pub(crate) fn run_entry<Program: Entry>(
+    invocation: &Invocation,
+    command_line: clap::Command,
+) -> Exit {
     let early = Early::scan(&invocation.arguments, &invocation.environment);
-    let arguments = std::iter::once(OsString::from("transom")).chain(invocation.arguments.clone());
-    let parsed = command_line()
+    let name = OsString::from(command_line.get_name());
+    let arguments = std::iter::once(name).chain(invocation.arguments.clone());
+    let parsed = command_line
         .try_get_matches_from(arguments)
-        .and_then(|matches| Transom::from_arg_matches(&matches));
+        .and_then(|matches| Program::from_arg_matches(&matches));
     let reporter = Reporter { invocation, early };
     match parsed {
-        Ok(transom) => reporter.outcome(execute(invocation, transom)),
+        Ok(program) => reporter.outcome(execute(invocation, program)),
         Err(error) if is_request(&error) => {
             reporter.outcome(reporter.answer(&error.render().ansi().to_string()))
         }
@@ -100,8 +130,8 @@ pub(crate) fn run(invocation: &Invocation) -> Exit {
     }
 }
 
-fn execute(invocation: &Invocation, transom: Transom) -> anyhow::Result<Exit> {
-    let settings = settings(invocation, &transom.options)?;
+fn execute(invocation: &Invocation, program: impl Entry) -> anyhow::Result<Exit> {
+    let settings = settings(invocation, program.options())?;
     let cx = Context::new(invocation, settings);
     let settings = &cx.settings;
     logging::start(
@@ -110,8 +140,8 @@ fn execute(invocation: &Invocation, transom: Transom) -> anyhow::Result<Exit> {
         colors(invocation, settings.color.value).stderr,
         &cx.progress,
     )?;
-    tracing::debug!(command = ?transom.command, "running");
-    transom.command.run(&cx)
+    tracing::debug!(command = ?program, "running");
+    program.run(&cx)
 }
 
 fn settings(invocation: &Invocation, options: &GlobalOptions) -> anyhow::Result<Settings> {
