@@ -1,5 +1,6 @@
 //! What every system promises. Each case runs on this machine and on the fakes of both systems.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
@@ -44,6 +45,7 @@ contract![
     a_write_that_fails_at_any_step_leaves_the_old_content_and_no_temporary,
     a_write_into_a_missing_folder_says_what_is_missing,
     a_write_does_not_replace_a_folder,
+    readers_never_see_half_of_a_write,
     a_file_above_the_limit_is_refused_not_cut_off,
     a_folder_cannot_be_read_as_a_file,
     what_is_missing_is_named,
@@ -66,6 +68,7 @@ contract![
     an_abandoned_staging_leaves_nothing,
     a_staging_refuses_every_way_out,
     a_lock_excludes_until_it_is_dropped,
+    a_lock_lets_one_thread_in_at_a_time,
     nobody_holds_a_closed_file,
     space_is_measured,
     spaces_and_foreign_letters_are_ordinary,
@@ -181,6 +184,33 @@ fn a_write_that_fails_at_any_step_leaves_the_old_content_and_no_temporary(machin
         assert_eq!(machine.content("file"), expected, "at step {step}");
     }
     assert_eq!(failures, 5, "create, content, sync, rename, folder");
+}
+
+fn readers_never_see_half_of_a_write(machine: &Machine) {
+    let contents = ["a".repeat(10_000), "b".repeat(20_000)];
+    let path = machine.write("file", &contents[0]);
+    let files = machine.files.as_ref();
+    std::thread::scope(|scope| {
+        let writers = contents.each_ref().map(|content| {
+            let path = &path;
+            scope.spawn(move || {
+                for _ in 0..20 {
+                    files
+                        .write_durable(path, content.as_bytes(), Access::Public)
+                        .expect("written");
+                }
+            })
+        });
+        while writers.iter().any(|writer| !writer.is_finished()) {
+            let seen = files.read(&path, 100_000).expect("read");
+            assert!(
+                contents.iter().any(|content| content.as_bytes() == seen),
+                "{} bytes",
+                seen.len()
+            );
+        }
+    });
+    assert_eq!(machine.names(""), ["file"]);
 }
 
 fn a_write_into_a_missing_folder_says_what_is_missing(machine: &Machine) {
@@ -394,11 +424,11 @@ fn removing_a_link_keeps_what_it_leads_to(machine: &Machine) {
 }
 
 fn removing_nothing_succeeds(machine: &Machine) {
-    let file = machine.write("file", "x");
+    machine.write("file", "x");
     for path in [
         machine.path("missing"),
         machine.path("missing/below"),
-        file.join("below"),
+        machine.path("file/below"),
     ] {
         machine.files.remove_file(&path).expect("nothing to do");
         machine.files.remove_tree(&path).expect("nothing to do");
@@ -553,6 +583,25 @@ fn a_lock_excludes_until_it_is_dropped(machine: &Machine) {
     assert_eq!(again.path(), path);
     again.release();
     assert!(machine.is_there("lock"), "the file stays");
+}
+
+fn a_lock_lets_one_thread_in_at_a_time(machine: &Machine) {
+    let path = machine.path("lock");
+    let inside = AtomicU32::new(0);
+    let files = machine.files.as_ref();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    let lock = files.lock(&path, Duration::from_mins(1)).expect("locked");
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                    std::thread::yield_now();
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    drop(lock);
+                }
+            });
+        }
+    });
 }
 
 fn nobody_holds_a_closed_file(machine: &Machine) {
