@@ -323,11 +323,14 @@ fn busy_rather_than_denied(path: &Utf8Path, error: io::Error) -> io::Error {
     in_use(path).unwrap_or(error)
 }
 
-/// Tries to open a file as a removal would, and returns the refusal if somebody is in the way.
+/// Tries to open a file for us alone, and returns the refusal if somebody else has it open.
 pub(super) fn in_use(path: &Utf8Path) -> Option<io::Error> {
     let opened = literal(path).and_then(|path| {
-        let options = OpenOptions::new().access_mode(DELETE.0).open(path);
-        options.map_err(translate)
+        OpenOptions::new()
+            .access_mode(DELETE.0)
+            .share_mode(FILE_SHARE_NONE.0)
+            .open(path)
+            .map_err(translate)
     });
     match opened {
         Err(busy) if busy.kind() == ErrorKind::ResourceBusy => Some(busy),
