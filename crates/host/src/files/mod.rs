@@ -110,7 +110,8 @@ pub trait Files: Debug + Send + Sync {
     /// Removes a file or a link. Succeeds if nothing is there.
     fn remove_file(&self, path: &Utf8Path) -> Result<(), FileError>;
     /// Removes whatever is at `path` with all below it, following no link. Succeeds if nothing is
-    /// there. Entries in use are retried for about a second; the error names who holds them.
+    /// there. Entries in use are retried for about a second; the error names who holds them. Not one
+    /// instant: a crash may leave a part, so rename what others look at before removing it.
     fn remove_tree(&self, path: &Utf8Path) -> Result<(), FileError>;
     /// Who has `path` open, runs from it or works in it.
     fn holders(&self, path: &Utf8Path) -> Holders;

@@ -123,6 +123,18 @@ fn renames_and_links_survive_a_crash() {
 }
 
 #[test]
+fn what_was_removed_stays_removed_after_a_crash() {
+    let files = FakeFiles::new(Os::Linux);
+    files.create_dir_all("/tree/bin".into()).expect("made");
+    write(&files, "/tree/bin/tool".into(), "x");
+    write(&files, "/file".into(), "x");
+    files.remove_file("/file".into()).expect("removed");
+    files.remove_tree("/tree".into()).expect("removed");
+    files.crash();
+    assert!(files.list("/".into()).expect("listed").is_empty());
+}
+
+#[test]
 fn a_full_disk_is_said_to_be_full_and_the_old_content_stays() {
     for os in BOTH {
         let files = FakeFiles::new(os);
