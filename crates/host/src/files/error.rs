@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::Holders;
 
-/// Why a file operation failed. Old content is intact unless a variant says otherwise.
+/// Why a file operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     #[error("`{path}` does not exist")]

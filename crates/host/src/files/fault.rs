@@ -179,3 +179,52 @@ impl Drop for ThreadPlan {
         ARMED.fetch_sub(1, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_read_from_text() {
+        let named = || Place::Named("files.replace.rename".to_owned());
+        for (text, plan) in [
+            ("die@7", Plan::Die(Place::Nth(7))),
+            ("fail@1", Plan::Fail(Place::Nth(1))),
+            ("die@files.replace.rename", Plan::Die(named())),
+            ("fail@files.replace.rename", Plan::Fail(named())),
+            ("count:/tmp/points", Plan::Count("/tmp/points".to_owned())),
+        ] {
+            assert_eq!(text.parse(), Ok(plan), "{text}");
+        }
+        for text in ["", "die", "die@", "die@0", "count:", "explode@1"] {
+            let error = text.parse::<Plan>().expect_err(text);
+            assert!(error.to_string().starts_with(&format!("`{text}`")));
+        }
+    }
+
+    #[test]
+    fn a_plan_of_one_thread_fails_once_there_and_nowhere_else() {
+        let plan = arm_thread(Plan::Fail(Place::Nth(2)));
+        point("first").expect("before its time");
+        std::thread::scope(|scope| {
+            scope.spawn(|| point("elsewhere").expect("another thread"));
+        });
+        let error = point("second").expect_err("its time has come");
+        assert_eq!(error.to_string(), "fault injected at second");
+        point("third").expect("only once");
+        drop(plan);
+        point("second").expect("disarmed");
+    }
+
+    #[test]
+    fn points_are_counted_by_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("points");
+        let plan = arm_thread(Plan::Count(file.display().to_string()));
+        point("files.write.create").expect("passed");
+        point("files.write.sync").expect("passed");
+        drop(plan);
+        let names = fs_err::read_to_string(&file).expect("read");
+        assert_eq!(names, "files.write.create\nfiles.write.sync\n");
+    }
+}

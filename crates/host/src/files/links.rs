@@ -64,10 +64,6 @@ fn make_verified(steps: &dyn Steps, target: &Utf8Path, link: &Utf8Path) -> Resul
     if made && steps.read_link(link).is_ok() {
         return Ok(());
     }
-    // A half-made junction is an empty folder: take it away again, it is ours.
-    if let Err(error) = removal::remove_tree(steps, link) {
-        tracing::warn!(%link, %error, "could not remove a link that has no effect");
-    }
     Err(no_effect("make the folder link", link))
 }
 

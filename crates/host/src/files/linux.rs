@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -172,7 +172,7 @@ fn describe(metadata: &std::fs::Metadata) -> Metadata {
         Kind::Link
     } else if file_type.is_dir() {
         Kind::Dir
-    } else if file_type.is_file() && !file_type.is_fifo() {
+    } else if file_type.is_file() {
         Kind::File
     } else {
         Kind::Other

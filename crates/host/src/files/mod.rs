@@ -1,6 +1,6 @@
 //! Files: atomic, durable, lockable, and safe to unpack into. The operations are written once, over
 //! the steps of a system; `Native` does the steps on this machine, `fake::FakeFiles` in memory.
-//! Whatever returned `Ok` survives a crash, and whatever failed left the old content.
+//! Whatever returned `Ok` survives a crash; whatever failed left the old content or all of the new.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -68,7 +68,8 @@ pub trait Files: Debug + Send + Sync {
     /// Makes a folder and the missing ones above it, durably. Succeeds if it is there already.
     fn create_dir_all(&self, folder: &Utf8Path) -> Result<(), FileError>;
     /// Puts `bytes` at `path` in one instant: at every moment, also across a crash, a reader finds
-    /// all of the old content or all of the new. A link at `path` is replaced, not followed.
+    /// all of the old content or all of the new. A link at `path` is replaced, not followed. A failure
+    /// leaves the old content, but for one to sync the folder: then the new is there and may be lost.
     fn write_durable(&self, path: &Utf8Path, bytes: &[u8], access: Access)
     -> Result<(), FileError>;
     /// Moves a file or link onto another name in the same file system, in one instant and durably.
@@ -109,7 +110,8 @@ pub trait Files: Debug + Send + Sync {
     /// Removes a file or a link. Succeeds if nothing is there.
     fn remove_file(&self, path: &Utf8Path) -> Result<(), FileError>;
     /// Removes whatever is at `path` with all below it, following no link. Succeeds if nothing is
-    /// there. Entries in use are retried for about a second; the error names who holds them.
+    /// there. Entries in use are retried for about a second; the error names who holds them. Not one
+    /// instant: a crash may leave a part, so rename what others look at before removing it.
     fn remove_tree(&self, path: &Utf8Path) -> Result<(), FileError>;
     /// Who has `path` open, runs from it or works in it.
     fn holders(&self, path: &Utf8Path) -> Holders;

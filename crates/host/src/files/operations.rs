@@ -11,7 +11,7 @@ use super::error::At;
 use super::steps::{Links, Steps};
 use super::{
     Access, Entry, FileError, FileLock, Files, Holders, How, Metadata, Space, Staging, durable,
-    links, lock, path, removal, staging, tree,
+    links, lock, path, removal, retry, staging, tree,
 };
 
 impl<S: Steps> Files for S {
@@ -20,7 +20,7 @@ impl<S: Steps> Files for S {
     }
 
     fn read(&self, path: &Utf8Path, limit: u64) -> Result<Vec<u8>, FileError> {
-        let file = self.open(path, Links::Follow).at("read", path)?;
+        let file = retry::patiently(self, || self.open(path, Links::Follow)).at("read", path)?;
         let mut bytes = Vec::new();
         file.take(limit.saturating_add(1))
             .read_to_end(&mut bytes)

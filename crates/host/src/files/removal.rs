@@ -7,7 +7,7 @@ use camino::Utf8Path;
 
 use super::error::At;
 use super::steps::Steps;
-use super::{FileError, Kind, fault, retry};
+use super::{FileError, Kind, fault, path, retry};
 
 pub(super) fn remove_file(steps: &dyn Steps, path: &Utf8Path) -> Result<(), FileError> {
     match steps.metadata(path) {
@@ -29,8 +29,19 @@ pub(super) fn remove_file(steps: &dyn Steps, path: &Utf8Path) -> Result<(), File
         Err(error) if is_absent(error.kind()) => Ok(()),
         result => result
             .at("remove", path)
-            .map_err(|error| error.with_holders(|path| steps.holders(path))),
+            .map_err(|error| error.with_holders(|path| steps.holders(path)))
+            .and_then(|()| sync_folder_of(steps, path)),
     }
+}
+
+/// What was removed must not come back with a crash.
+fn sync_folder_of(steps: &dyn Steps, path: &Utf8Path) -> Result<(), FileError> {
+    let Some(folder) = path::parent(steps.os(), path) else {
+        return Ok(());
+    };
+    fault::point("files.remove.folder")
+        .and_then(|()| steps.sync_dir(&folder))
+        .at("sync", &folder)
 }
 
 pub(super) fn remove_tree(steps: &dyn Steps, path: &Utf8Path) -> Result<(), FileError> {
@@ -41,7 +52,7 @@ pub(super) fn remove_tree(steps: &dyn Steps, path: &Utf8Path) -> Result<(), File
         Err(error) => return Err(FileError::new("remove", path, error)),
     }
     match steps.remove_dir_tree(path) {
-        Ok(()) => Ok(()),
+        Ok(()) => sync_folder_of(steps, path),
         Err(failure) if is_absent(failure.source.kind()) && failure.path == path => Ok(()),
         Err(failure) => Err(FileError::new("remove", &failure.path, failure.source)
             .with_holders(|path| steps.holders(path))),

@@ -107,7 +107,7 @@ fn remove_folder(path: &HSTRING) -> io::Result<()> {
     unsafe { RemoveDirectoryW(path) }.map_err(|error| system_error(&error))
 }
 
-fn clear_attributes(path: &HSTRING) -> io::Result<()> {
+pub(super) fn clear_attributes(path: &HSTRING) -> io::Result<()> {
     // SAFETY: the string outlives the call.
     unsafe { SetFileAttributesW(path, FILE_ATTRIBUTE_NORMAL) }.map_err(|error| system_error(&error))
 }

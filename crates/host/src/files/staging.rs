@@ -190,6 +190,8 @@ impl StagedFile {
     }
 
     pub fn finish(mut self) -> Result<(), FileError> {
-        self.file.settle().at("sync", &self.path)
+        fault::point("files.stage.settle")
+            .and_then(|()| self.file.settle())
+            .at("sync", &self.path)
     }
 }

@@ -12,9 +12,9 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use transom_model::os::Os;
 use windows::Win32::Foundation::{
-    ERROR_ACCESS_DENIED, ERROR_INVALID_FUNCTION, ERROR_INVALID_HANDLE, ERROR_LOCK_VIOLATION,
-    ERROR_NOT_SUPPORTED, ERROR_SHARING_VIOLATION, ERROR_USER_MAPPED_FILE, GENERIC_READ,
-    GENERIC_WRITE, HLOCAL, LocalFree,
+    ERROR_ACCESS_DENIED, ERROR_DELETE_PENDING, ERROR_INVALID_FUNCTION, ERROR_INVALID_HANDLE,
+    ERROR_LOCK_VIOLATION, ERROR_NOT_SUPPORTED, ERROR_SHARING_VIOLATION, ERROR_USER_MAPPED_FILE,
+    GENERIC_READ, GENERIC_WRITE, HLOCAL, LocalFree,
 };
 use windows::Win32::Security::Authorization::{
     ConvertStringSecurityDescriptorToSecurityDescriptorW, SDDL_REVISION_1,
@@ -62,6 +62,7 @@ pub(super) fn translate(error: io::Error) -> io::Error {
         ERROR_SHARING_VIOLATION.0,
         ERROR_LOCK_VIOLATION.0,
         ERROR_USER_MAPPED_FILE.0,
+        ERROR_DELETE_PENDING.0,
     ]
     .contains(&code)
     {
@@ -162,8 +163,16 @@ impl Steps for WindowsFiles {
         if std::fs::symlink_metadata(literal(to)?).is_ok_and(|metadata| metadata.is_dir()) {
             return Err(ErrorKind::IsADirectory.into());
         }
-        let moved = move_file(from, to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH);
-        match moved {
+        let flags = MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH;
+        match move_file(from, to, flags) {
+            // The attribute protects content from being written, not a name from being replaced.
+            Err(error)
+                if error.kind() == ErrorKind::PermissionDenied
+                    && self.metadata(to).is_ok_and(|metadata| metadata.read_only) =>
+            {
+                removal_windows::clear_attributes(&wide(to)?)?;
+                move_file(from, to, flags)
+            }
             // Somebody reads the old content: with POSIX semantics they keep it and we go on.
             Err(error)
                 if matches!(
@@ -314,11 +323,14 @@ fn busy_rather_than_denied(path: &Utf8Path, error: io::Error) -> io::Error {
     in_use(path).unwrap_or(error)
 }
 
-/// Tries to open a file as a removal would, and returns the refusal if somebody is in the way.
+/// Tries to open a file for us alone, and returns the refusal if somebody else has it open.
 pub(super) fn in_use(path: &Utf8Path) -> Option<io::Error> {
     let opened = literal(path).and_then(|path| {
-        let options = OpenOptions::new().access_mode(DELETE.0).open(path);
-        options.map_err(translate)
+        OpenOptions::new()
+            .access_mode(DELETE.0)
+            .share_mode(FILE_SHARE_NONE.0)
+            .open(path)
+            .map_err(translate)
     });
     match opened {
         Err(busy) if busy.kind() == ErrorKind::ResourceBusy => Some(busy),

@@ -123,6 +123,18 @@ fn renames_and_links_survive_a_crash() {
 }
 
 #[test]
+fn what_was_removed_stays_removed_after_a_crash() {
+    let files = FakeFiles::new(Os::Linux);
+    files.create_dir_all("/tree/bin".into()).expect("made");
+    write(&files, "/tree/bin/tool".into(), "x");
+    write(&files, "/file".into(), "x");
+    files.remove_file("/file".into()).expect("removed");
+    files.remove_tree("/tree".into()).expect("removed");
+    files.crash();
+    assert!(files.list("/".into()).expect("listed").is_empty());
+}
+
+#[test]
 fn a_full_disk_is_said_to_be_full_and_the_old_content_stays() {
     for os in BOTH {
         let files = FakeFiles::new(os);
@@ -228,11 +240,11 @@ fn the_lock_of_a_dead_process_is_free() {
         .expect("locked")
         .release();
     files.lock_as(path, 42);
-    let wait = std::time::Duration::from_hours(1);
+    let wait = std::time::Duration::from_secs(5);
     let error = files.lock(path, wait).expect_err("held");
     assert_eq!(
         error.to_string(),
-        "`/lock` is locked by process 42, waited 3600s"
+        "`/lock` is locked by process 42, waited 5s"
     );
     files.process_dies(42);
     files.lock(path, wait).expect("free").release();

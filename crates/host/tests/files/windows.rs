@@ -73,6 +73,22 @@ fn a_read_only_file_is_removed() {
 }
 
 #[test]
+fn a_read_only_file_is_replaced() {
+    let machine = Machine::native();
+    let file = machine.path("file");
+    Native
+        .write_durable(&file, b"old", Access::Public)
+        .expect("written");
+    let mut permissions = std::fs::metadata(&file).expect("there").permissions();
+    permissions.set_readonly(true);
+    std::fs::set_permissions(&file, permissions).expect("set");
+    Native
+        .write_durable(&file, b"new", Access::Public)
+        .expect("replaced");
+    assert_eq!(Native.read(&file, 10).expect("read"), b"new");
+}
+
+#[test]
 fn a_path_with_forward_slashes_or_in_another_case_is_the_same() {
     let machine = Machine::native();
     let path = machine.path("File");

@@ -100,7 +100,6 @@ fn check_name(target: Os, name: &str) -> Result<(), Refusal> {
     if target == Os::Linux {
         return Ok(());
     }
-    // Before the character check: `CONIN$` and streams of devices have reasons of their own.
     if name.ends_with(['.', ' ']) {
         return Err(Refusal::TrailingDotOrSpace);
     }
@@ -257,6 +256,7 @@ mod tests {
             ("a", ""),
             // `x` may be a link to `.`, and then this is outside.
             ("a", "x/.."),
+            ("a/b", "x/.."),
             ("a/b", "../x/.."),
         ] {
             assert_eq!(

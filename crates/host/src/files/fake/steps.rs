@@ -12,6 +12,9 @@ use super::anchor::FakeAnchor;
 use super::disk::Node;
 use super::{FakeFiles, State};
 
+/// Enough for another thread to go on, too little to slow a test down.
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+
 impl State {
     fn permit(&self, path: &Utf8Path) -> io::Result<()> {
         let key = self.disk.key(path);
@@ -293,8 +296,9 @@ impl Steps for FakeFiles {
         Ok(state.space)
     }
 
-    /// No time passes here but the patience of those who hold a file briefly.
-    fn pause(&self, _duration: Duration) {
+    /// Long waits are short here; those who hold a file briefly let go after their number of pauses.
+    fn pause(&self, duration: Duration) {
+        std::thread::sleep(duration.min(LONGEST_PAUSE));
         let mut state = self.state();
         state.held.retain(|_, (_, pauses)| match pauses {
             Some(0 | 1) => false,

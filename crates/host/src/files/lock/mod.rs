@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::FileError;
 use super::error::At;
 use super::steps::{Links, LockGuard, Steps};
+use super::{FileError, fault};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
@@ -50,6 +50,7 @@ pub(super) fn acquire(
     path: &Utf8Path,
     wait: Duration,
 ) -> Result<FileLock, FileError> {
+    fault::point("files.lock.take").at("lock", path)?;
     let mut waited = Duration::ZERO;
     let mut pause = FIRST_PAUSE;
     loop {
