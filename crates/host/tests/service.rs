@@ -234,6 +234,62 @@ mod linux {
         );
     }
 
+    /// Marks the process that stands for a daemon.
+    const AS_SERVICE: &str = "transom_test_as_service";
+
+    /// Becomes a daemon when the test below starts it, and does nothing otherwise.
+    #[test]
+    fn serve() {
+        if !std::env::args().any(|argument| argument == AS_SERVICE) {
+            return;
+        }
+        let ran = run_as_service(
+            "test",
+            Box::new(|stop| {
+                stop.ready();
+                u32::from(!stop.wait(TIMEOUT))
+            }),
+        );
+        assert!(matches!(ran, Ok(Ran::Finished(0))), "{ran:?}");
+    }
+
+    /// Ends a process however the test ends.
+    struct Daemon(std::process::Child);
+
+    impl Drop for Daemon {
+        fn drop(&mut self) {
+            // It has ended already if all went well.
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn systemd_hears_when_a_daemon_is_ready_and_when_it_stops() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify");
+        let socket = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
+        let heard = || {
+            let mut buffer = [0; 64];
+            let length = socket.recv(&mut buffer).unwrap();
+            String::from_utf8_lossy(&buffer[..length]).into_owned()
+        };
+        let mut daemon = Daemon(
+            std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "linux::serve", AS_SERVICE])
+                .env("NOTIFY_SOCKET", &path)
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap(),
+        );
+        assert_eq!(heard(), "READY=1");
+        let process = rustix::process::Pid::from_child(&daemon.0);
+        rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+        assert_eq!(heard(), "STOPPING=1");
+        assert!(daemon.0.wait().unwrap().success());
+    }
+
     #[test]
     fn a_signal_asks_the_daemon_to_stop() {
         let ran = run_as_service(

@@ -66,6 +66,10 @@ pub fn judge(descriptor: &str, user_sid: &str) -> Privacy {
         };
     }
     let mut who = Vec::new();
+    // An owner can always give itself the right to read.
+    if let Some(owner) = owner(descriptor).filter(|owner| !is_trusted(owner, user_sid)) {
+        who.push(format!("its owner, {}", readable_name(owner)));
+    }
     for entry in list.entries {
         let fields: Vec<&str> = entry.split(';').collect();
         let [kind, flags, rights, _, _, trustee, ..] = fields[..] else {
@@ -88,6 +92,19 @@ pub fn judge(descriptor: &str, user_sid: &str) -> Privacy {
         Privacy::Private
     } else {
         Privacy::Exposed { who }
+    }
+}
+
+/// The owner: a SID, or two letters with the next section right behind them.
+fn owner(descriptor: &str) -> Option<&str> {
+    let text = &descriptor[section_start(descriptor, "O:")? + 2..];
+    if text.starts_with("S-1-") {
+        let end = text[1..]
+            .find(|c: char| !c.is_ascii_digit() && c != '-')
+            .map_or(text.len(), |end| end + 1);
+        text.get(..end)
+    } else {
+        text.get(..2)
     }
 }
 
@@ -262,6 +279,23 @@ mod tests {
             exposed(&["Users"]),
             "may change the list"
         );
+    }
+
+    #[test]
+    fn a_foreign_owner_exposes_a_file_whatever_its_list() {
+        let private = render_private(USER, Kind::File);
+        for (owner, seen) in [
+            (
+                "S-1-5-21-9-9-9-1002",
+                exposed(&["its owner, S-1-5-21-9-9-9-1002"]),
+            ),
+            ("BU", exposed(&["its owner, Users"])),
+            (USER, Privacy::Private),
+            ("BA", Privacy::Private),
+        ] {
+            assert_eq!(judge(&format!("O:{owner}{private}"), USER), seen);
+            assert_eq!(judge(&format!("O:{owner}G:DU{private}"), USER), seen);
+        }
     }
 
     #[test]

@@ -211,7 +211,7 @@ fn access_list(path: &Utf8Path) -> io::Result<String> {
         ConvertSecurityDescriptorToStringSecurityDescriptorW(
             binary,
             SDDL_REVISION_1,
-            DACL_SECURITY_INFORMATION,
+            DACL_SECURITY_INFORMATION | OWNER_SECURITY_INFORMATION,
             &raw mut text,
             None,
         )?;

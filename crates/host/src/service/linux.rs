@@ -6,9 +6,9 @@
 )]
 
 use std::io::{self, Read as _};
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -241,7 +241,7 @@ fn write_whole(path: &Utf8Path, text: &str) -> io::Result<()> {
 }
 
 /// Runs `main` until it returns; SIGTERM and SIGINT ask it to stop. Systemd, if it started us, is
-/// told when the daemon is ready and when it stops.
+/// told when the daemon is ready and when it stops. Once per process.
 pub fn run_as_service(name: &str, main: ServiceMain) -> Result<Ran, RunError> {
     let notifier = Notifier::from_environment().map_err(|source| RunError::Connect {
         name: name.to_owned(),
@@ -249,17 +249,23 @@ pub fn run_as_service(name: &str, main: ServiceMain) -> Result<Ran, RunError> {
     })?;
     let on_ready = notifier.clone();
     let token = StopToken::with_ready(move || tell(&on_ready, "READY=1"));
-    let signals = Signals::listen().map_err(|source| match source.kind() {
-        io::ErrorKind::AlreadyExists => RunError::Twice,
-        _ => RunError::Signals { source },
-    })?;
-    let (listener, stop) = (signals.reader, token.clone());
+    let fresh = Pipe::open().map_err(|source| RunError::Signals { source })?;
+    if PIPE.set(fresh).is_err() {
+        return Err(RunError::Twice);
+    }
+    let pipe = PIPE.get().ok_or(RunError::Twice)?;
+    let handlers = Handlers::install().map_err(|source| RunError::Signals { source })?;
+    let stop = token.clone();
     let thread = std::thread::Builder::new()
         .name("signals".to_owned())
-        .spawn(move || wait_for_signals(&listener, &stop, &notifier))
+        .spawn(move || wait_for_signals(pipe, &stop, &notifier))
         .map_err(|source| RunError::Signals { source })?;
     let code = main(token);
-    drop(signals.handlers);
+    drop(handlers);
+    // With a full pipe the thread is awake, and the write is repeated until there is room.
+    while rustix::io::write(&pipe.writer, &[DONE]) == Err(rustix::io::Errno::AGAIN) {
+        std::thread::yield_now();
+    }
     if thread.join().is_err() {
         tracing::error!("the thread that waits for signals panicked");
     }
@@ -272,18 +278,22 @@ fn tell(notifier: &Notifier, message: &str) {
     }
 }
 
-/// Passes signals on until the other end of the pipe is closed.
-fn wait_for_signals(reader: &OwnedFd, stop: &StopToken, notifier: &Notifier) {
+/// What goes through the pipe: a signal came, or the work is done.
+const SIGNAL: u8 = 1;
+const DONE: u8 = 0;
+
+/// Passes signals on until the work is done.
+fn wait_for_signals(pipe: &Pipe, stop: &StopToken, notifier: &Notifier) {
     let mut byte = [0_u8; 1];
     loop {
-        match rustix::io::read(reader, &mut byte) {
-            Ok(0) => return,
-            Ok(_) => {
+        match rustix::io::read(&pipe.reader, &mut byte) {
+            Ok(1) if byte[0] == SIGNAL => {
                 if !stop.is_stopped() {
                     tell(notifier, "STOPPING=1");
                 }
                 stop.request_stop();
             }
+            Ok(_) => return,
             Err(rustix::io::Errno::INTR) => {}
             Err(errno) => {
                 tracing::error!(%errno, "can no longer listen for signals");
@@ -293,33 +303,31 @@ fn wait_for_signals(reader: &OwnedFd, stop: &StopToken, notifier: &Notifier) {
     }
 }
 
-/// Where the handler writes; -1 while nobody listens.
-static WRITER: AtomicI32 = AtomicI32::new(-1);
+/// Open for the rest of the process, so that a handler can never write into a closed descriptor.
+static PIPE: OnceLock<Pipe> = OnceLock::new();
 
-struct Signals {
+struct Pipe {
     reader: OwnedFd,
-    handlers: Handlers,
+    writer: OwnedFd,
 }
 
-/// The writing end; dropping it restores the earlier handlers and ends the reader.
-struct Handlers {
-    writer: Option<OwnedFd>,
-    earlier: Vec<(Signal, SigAction)>,
-}
-
-impl Signals {
-    fn listen() -> io::Result<Self> {
+impl Pipe {
+    fn open() -> io::Result<Self> {
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         // A handler must never wait: with a full pipe the request to stop is in it already.
         rustix::fs::fcntl_setfl(&writer, rustix::fs::OFlags::NONBLOCK)?;
-        if WRITER
-            .compare_exchange(-1, writer.as_raw_fd(), Ordering::SeqCst, Ordering::SeqCst)
-            .is_err()
-        {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        let mut handlers = Handlers {
-            writer: Some(writer),
+        Ok(Self { reader, writer })
+    }
+}
+
+/// The handlers that were there before ours; dropping this puts them back.
+struct Handlers {
+    earlier: Vec<(Signal, SigAction)>,
+}
+
+impl Handlers {
+    fn install() -> io::Result<Self> {
+        let mut handlers = Self {
             earlier: Vec::new(),
         };
         let action = SigAction::new(
@@ -328,12 +336,12 @@ impl Signals {
             SigSet::empty(),
         );
         for signal in [Signal::SIGTERM, Signal::SIGINT] {
-            // SAFETY: the handler only reads an atomic and writes to a pipe, both allowed in a
+            // SAFETY: the handler only looks into a cell and writes to a pipe, both allowed in a
             // signal handler.
             let earlier = unsafe { sigaction(signal, &action) }?;
             handlers.earlier.push((signal, earlier));
         }
-        Ok(Self { reader, handlers })
+        Ok(handlers)
     }
 }
 
@@ -345,18 +353,13 @@ impl Drop for Handlers {
                 tracing::warn!(%error, %signal, "could not restore a signal handler");
             }
         }
-        WRITER.store(-1, Ordering::SeqCst);
-        drop(self.writer.take());
     }
 }
 
 extern "C" fn on_signal(_: i32) {
-    let writer = WRITER.load(Ordering::SeqCst);
-    if writer >= 0 {
-        // SAFETY: the descriptor stays open until after `WRITER` is reset.
-        let writer = unsafe { rustix::fd::BorrowedFd::borrow_raw(writer) };
+    if let Some(pipe) = PIPE.get() {
         // A full pipe holds a request already; nothing else can be done in a handler.
-        let _ = rustix::io::write(writer, &[1]);
+        let _ = rustix::io::write(&pipe.writer, &[SIGNAL]);
     }
 }
 

@@ -34,7 +34,7 @@ pub enum RunError {
     Connect { name: String, source: io::Error },
     #[error("could not listen for signals")]
     Signals { source: io::Error },
-    #[error("this process runs as a service already")]
+    #[error("this process has run as a service already")]
     Twice,
     #[error("the service `{name}` ended without an exit code")]
     Lost { name: String },

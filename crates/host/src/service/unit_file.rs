@@ -103,6 +103,137 @@ fn quoted(word: &str) -> String {
     quoted
 }
 
+/// A plain value: systemd reads specifiers in it, and a backslash at its end as a line to go on.
 fn specifiers_escaped(text: &str) -> String {
-    text.replace('%', "%%")
+    let mut escaped = text.replace('%', "%%");
+    if escaped.ends_with('\\') {
+        escaped.push(' ');
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::service::FailureActions;
+
+    fn agent() -> Registration {
+        Registration {
+            name: "transom-agent".to_owned(),
+            display: "Transom agent, 100% ours".to_owned(),
+            description: "Runs the pods of this node".to_owned(),
+            program: "/opt/transom/current/bin/transom".into(),
+            arguments: ["agent", "--label", "a b=\"$HOME\\%h\""]
+                .map(ToOwned::to_owned)
+                .to_vec(),
+            start: Start::Auto,
+            dependencies: vec!["containerd".to_owned(), "network-online.target".to_owned()],
+            failure: FailureActions {
+                restart_delays: vec![
+                    Duration::from_secs(1),
+                    Duration::from_secs(5),
+                    Duration::from_secs(30),
+                ],
+                reset_after: Duration::from_hours(1),
+            },
+            user: Some("root".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_unit_has_everything_that_was_registered() {
+        insta::assert_snapshot!(render_unit(&agent()), @r#"
+# Written by Transom: changes are lost with the next installation.
+[Unit]
+Description=Transom agent, 100%% ours
+# Runs the pods of this node
+Requires=containerd.service network-online.target
+After=containerd.service network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+Type=notify
+ExecStart="/opt/transom/current/bin/transom" "agent" "--label" "a b=\"$$HOME\\%%h\""
+User=root
+Restart=on-failure
+RestartSec=1000ms
+RestartSteps=2
+RestartMaxDelaySec=30000ms
+KillMode=process
+
+[Install]
+WantedBy=multi-user.target
+
+[X-Transom]
+Name=transom-agent
+"#);
+    }
+
+    #[test]
+    fn a_service_for_hand_use_is_wanted_by_nobody() {
+        let unit = render_unit(&Registration {
+            start: Start::Manual,
+            failure: FailureActions::default(),
+            dependencies: Vec::new(),
+            user: None,
+            ..agent()
+        });
+        for absent in ["[Install]", "Restart=", "Requires=", "User="] {
+            assert!(!unit.contains(absent), "{absent} in {unit}");
+        }
+        assert!(is_ours(&unit));
+    }
+
+    #[test]
+    fn a_unit_without_our_section_is_not_ours() {
+        assert!(!is_ours("[Unit]\nDescription=[X-Transom]\n"));
+        assert!(!is_ours(""));
+    }
+
+    #[test]
+    fn a_display_name_cannot_swallow_the_next_line() {
+        let unit = render_unit(&Registration {
+            display: "ends with \\".to_owned(),
+            ..agent()
+        });
+        assert!(!unit.lines().any(|line| line.ends_with('\\')), "{unit}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_argument_changes_another_line(argument in "\\PC{0,30}", display in "\\PC{1,30}") {
+            let unit = render_unit(&Registration {
+                arguments: vec![argument.clone()],
+                display,
+                ..agent()
+            });
+            prop_assert_eq!(unit.lines().count(), render_unit(&agent()).lines().count());
+            let command = unit.lines().find(|line| line.starts_with("ExecStart=")).unwrap();
+            let word = command.split_once("\" ").unwrap().1;
+            prop_assert_eq!(read_as_systemd(word), argument);
+        }
+    }
+
+    /// Reads one quoted word back: escapes, then doubled specifiers and variables.
+    fn read_as_systemd(word: &str) -> String {
+        let inner = word.strip_prefix('"').unwrap().strip_suffix('"').unwrap();
+        let mut text = String::new();
+        let mut characters = inner.chars();
+        while let Some(c) = characters.next() {
+            match c {
+                '\\' => text.extend(characters.next()),
+                '%' | '$' => {
+                    assert_eq!(characters.next(), Some(c), "not doubled in {word}");
+                    text.push(c);
+                }
+                '"' => panic!("the word ends early in {word}"),
+                _ => text.push(c),
+            }
+        }
+        text
+    }
 }
