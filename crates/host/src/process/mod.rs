@@ -87,7 +87,7 @@ pub enum Delivered {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     pub identity: Identity,
-    /// The command line, or the name in brackets where the system does not show it.
+    /// The command line; where the system does not show it, the path or name of the executable.
     pub command: String,
 }
 

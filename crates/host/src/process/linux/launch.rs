@@ -267,8 +267,19 @@ unsafe fn arrange(prepared: &Prepared, owner: libc::pid_t) -> Result<(), Step> {
 unsafe fn reset_signals() {
     // SAFETY: both calls are async-signal-safe; numbers that cannot be set are refused harmlessly.
     unsafe {
+        // All zeroes is "default action" in the kernel's layout, which is no larger than this. The
+        // C library's function would refuse the signals that it keeps for itself.
+        let default = [0_u64; 4];
+        let none = std::ptr::null::<u64>();
         for number in 1..=64 {
-            libc::signal(number, libc::SIG_DFL);
+            let action = default.as_ptr();
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                number,
+                action,
+                none,
+                size_of::<u64>(),
+            );
         }
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);

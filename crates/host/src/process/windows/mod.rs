@@ -144,7 +144,8 @@ fn members(job: &Job) -> Vec<(ProcessHandle, Identity)> {
         let process = ProcessHandle::open(pid).ok()??;
         let started = process.started().ok()?;
         let ended = process.has_ended(Duration::ZERO).ok()?;
-        (!ended).then_some((process, Identity { pid, started }))
+        let counts = !ended && !process.is_console_host();
+        counts.then_some((process, Identity { pid, started }))
     };
     let pids = job.pids().unwrap_or_default();
     let mut members: Vec<_> = pids.into_iter().filter_map(live).collect();
@@ -280,6 +281,7 @@ impl Process for WindowsProcess {
             .map(|(process, identity)| Member {
                 command: process
                     .command_line()
+                    .or_else(|| process.image())
                     .unwrap_or_else(|| format!("[{}]", identity.pid)),
                 identity,
             })
