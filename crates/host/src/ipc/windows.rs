@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::io;
-use std::os::windows::io::AsRawHandle;
+use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -17,8 +17,8 @@ use tokio::net::windows::named_pipe::{
     ClientOptions, NamedPipeClient, NamedPipeServer, ServerOptions,
 };
 use windows::Win32::Foundation::{
-    CloseHandle, ERROR_ACCESS_DENIED, ERROR_FILE_NOT_FOUND, ERROR_PIPE_BUSY, HANDLE, HLOCAL,
-    LocalFree,
+    CloseHandle, ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS, ERROR_FILE_NOT_FOUND, ERROR_PIPE_BUSY,
+    GetLastError, HANDLE, HLOCAL, LocalFree,
 };
 use windows::Win32::Security::Authorization::{
     ConvertSidToStringSidW, ConvertStringSecurityDescriptorToSecurityDescriptorW, SDDL_REVISION_1,
@@ -28,7 +28,7 @@ use windows::Win32::Security::{
     TokenUser,
 };
 use windows::Win32::System::Pipes::{GetNamedPipeClientProcessId, GetNamedPipeServerProcessId};
-use windows::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
+use windows::Win32::System::Threading::{CreateMutexW, GetCurrentProcess, OpenProcessToken};
 use windows::core::{HSTRING, PWSTR};
 
 use super::{AcceptError, BindError, ConnectError, Peer};
@@ -63,6 +63,7 @@ impl fmt::Display for Address {
 pub(super) struct Listener {
     address: Address,
     security: OwnerOnly,
+    _claim: Claim,
     /// The instance that waits for the next client.
     waiting: NamedPipeServer,
 }
@@ -76,15 +77,19 @@ impl Listener {
                 source,
             }
         };
+        let in_use = || BindError::InUse {
+            endpoint: address.to_string(),
+        };
+        let claim = Claim::take(address)
+            .map_err(failed("its name cannot be claimed"))?
+            .ok_or_else(in_use)?;
         let security = OwnerOnly::new().map_err(failed("its access rights cannot be described"))?;
         let waiting = security.instance(address, true).map_err(|error| {
             // The answer to a claim of the first instance when there is one already.
             if error.raw_os_error() == Some(ERROR_ACCESS_DENIED.0.cast_signed())
                 || error.raw_os_error() == Some(ERROR_PIPE_BUSY.0.cast_signed())
             {
-                BindError::InUse {
-                    endpoint: address.to_string(),
-                }
+                in_use()
             } else {
                 failed("the pipe cannot be made")(error)
             }
@@ -92,6 +97,7 @@ impl Listener {
         Ok(Self {
             address: address.clone(),
             security,
+            _claim: claim,
             waiting,
         })
     }
@@ -211,6 +217,32 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Server(pipe) => Pin::new(pipe).poll_shutdown(context),
             Self::Client(pipe) => Pin::new(pipe).poll_shutdown(context),
+        }
+    }
+}
+
+/// The right to listen, held by the existence of a named object, which ends with its process. The
+/// system's own flag for the first instance keeps strangers out; Wine ignores that flag.
+#[derive(Debug)]
+struct Claim {
+    _mutex: OwnedHandle,
+}
+
+impl Claim {
+    /// `None`: somebody else holds it.
+    fn take(address: &Address) -> io::Result<Option<Self>> {
+        let name = address.0.replace('\\', "-");
+        // SAFETY: the name outlives the call; the handle is ours; the last error is read at once.
+        unsafe {
+            let mutex = CreateMutexW(None, false, &HSTRING::from(format!(r"Global\{name}")));
+            let existed = GetLastError() == ERROR_ALREADY_EXISTS;
+            let mutex = match mutex {
+                Ok(mutex) => OwnedHandle::from_raw_handle(mutex.0),
+                // It exists and belongs to another user.
+                Err(error) if error.code() == ERROR_ACCESS_DENIED.to_hresult() => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+            Ok((!existed).then_some(Self { _mutex: mutex }))
         }
     }
 }
