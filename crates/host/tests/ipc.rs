@@ -1,4 +1,8 @@
 //! Conversations on this machine, over whatever the system has for them.
+#![expect(
+    clippy::unwrap_used,
+    reason = "functions beside the tests are tests too, which clippy does not know"
+)]
 
 use std::time::{Duration, Instant};
 

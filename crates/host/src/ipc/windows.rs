@@ -45,11 +45,11 @@ impl Address {
         let text = absolute.to_string_lossy().to_lowercase().replace('/', "\\");
         let text = text.strip_prefix(r"\\?\").unwrap_or(&text);
         let digest = Sha256::digest(text.trim_end_matches('\\').as_bytes());
-        let hash: String = digest[..12]
+        let hash = digest
             .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        Self(format!(r"\\.\pipe\transom-{hash}-{name}"))
+            .take(12)
+            .fold(0_u128, |hash, byte| hash << 8 | u128::from(*byte));
+        Self(format!(r"\\.\pipe\transom-{hash:024x}-{name}"))
     }
 }
 
@@ -304,13 +304,13 @@ fn own_sid() -> io::Result<String> {
         let mut token = HANDLE::default();
         OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY, &raw mut token)?;
         let mut buffer = [0_u64; 32];
-        let mut used = 0;
+        let mut length = 0;
         let result = GetTokenInformation(
             token,
             TokenUser,
             Some(buffer.as_mut_ptr().cast()),
             u32::try_from(size_of_val(&buffer)).unwrap_or_default(),
-            &raw mut used,
+            &raw mut length,
         );
         CloseHandle(token)?;
         result?;

@@ -1,7 +1,7 @@
 //! What every machine promises, the make-believe one included.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::time::Duration;
 
 use transom_host::process::{
@@ -9,7 +9,7 @@ use transom_host::process::{
 };
 
 use super::backend::{
-    Backend, MOMENT, PATIENCE, Role, Started, eventually, start, start_ready, with_input,
+    Backend, MOMENT, PATIENCE, Role, Started, eventually, line, start, start_ready, with_input,
 };
 
 type Run = fn(&dyn Backend);
@@ -44,6 +44,7 @@ cases![
     statistics_are_plausible,
     a_missing_executable_is_an_error_of_spawn,
     a_relative_program_is_refused,
+    a_dropped_handle_leaves_the_group_running,
     many_programs_start_at_once,
 ];
 
@@ -340,6 +341,20 @@ fn an_ended_process_is_not_adopted(backend: &dyn Backend) {
         Some(process.identity())
     );
     assert_ne!(machine.current(), *process.identity());
+}
+
+fn a_dropped_handle_leaves_the_group_running(backend: &dyn Backend) {
+    let machine = backend.processes();
+    let spec = backend.program(&Role::Family(1));
+    let process = machine.spawn(&spec).unwrap();
+    let mut output = BufReader::new(process.take_stdout().unwrap());
+    assert_eq!(line(&mut output), "ready");
+    let identity = process.identity().clone();
+    drop(process);
+    let adopted = machine.adopt(&identity, &spec.group).unwrap();
+    let adopted = Started::from(adopted.expect("it runs"));
+    assert_eq!(adopted.wait(Some(MOMENT)).unwrap(), None);
+    assert_eq!(adopted.members().len(), 2);
 }
 
 fn every_limit_is_accounted_for(backend: &dyn Backend) {

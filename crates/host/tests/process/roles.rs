@@ -9,7 +9,7 @@ use transom_host::process::{Lifetime, Native, Output, Processes, become_subreape
 
 use super::backend::helper;
 
-const LIFE: Duration = Duration::from_secs(60);
+const LIFE: Duration = Duration::from_mins(1);
 
 pub(crate) fn play(words: &[String]) -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -115,6 +115,10 @@ fn stubborn() -> i32 {
 }
 
 /// Starts this binary in another role, inheriting the environment, and waits until it is ready.
+#[expect(
+    clippy::zombie_processes,
+    reason = "the children are for others to find"
+)]
 fn child(words: &[&str]) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .arg("role")

@@ -14,9 +14,12 @@ use windows::Win32::Foundation::{HANDLE, HANDLE_FLAG_INHERIT, SetHandleInformati
 use super::backend::{PATIENCE, helper, line, start, start_ready};
 use super::harness::Case;
 
+/// Name, why it is ignored, what it does.
+type Test = (&'static str, Option<&'static str>, fn());
+
 pub(crate) fn cases() -> Vec<Case> {
     const REAL: Option<&str> = Some("needs real Windows: Wine accepts job limits without effect");
-    let tests: [(&str, Option<&'static str>, fn()); 7] = [
+    let tests: [Test; 7] = [
         (
             "a_batch_file_gets_its_arguments",
             None,

@@ -227,10 +227,12 @@ impl Process for LinuxProcess {
             source,
         };
         let reached = match scope {
-            Scope::Main => match self.pidfd.send(signal) {
-                Ok(sent) => usize::from(sent && self.outcome().is_none()),
-                Err(error) => return Err(failed(self.identity.clone(), error)),
-            },
+            Scope::Main => {
+                let ended = self.pidfd.wait_ended(Duration::ZERO);
+                // A zombie takes every signal, and does nothing with it.
+                let sent = ended.and_then(|ended| Ok(!ended && self.pidfd.send(signal)?));
+                usize::from(sent.map_err(|error| failed(self.identity.clone(), error))?)
+            }
             Scope::Tree => tree::signal_all(&self.entries(), signal)
                 .map_err(|(identity, error)| failed(identity, error))?,
         };
