@@ -221,6 +221,25 @@ async fn a_client_finds_a_place_while_another_is_served() {
 }
 
 #[tokio::test]
+async fn a_client_that_left_before_it_was_accepted_does_no_harm() {
+    let place = Place::new();
+    let mut listener = bind(&place.endpoint());
+    drop(connect(&place.endpoint(), PATIENCE).await.unwrap());
+    let endpoint = place.endpoint();
+    let second = tokio::spawn(async move {
+        let mut stream = connect(&endpoint, PATIENCE).await.unwrap();
+        stream.write_all(b"x").await.unwrap();
+        stream
+    });
+    let served = async {
+        // The first may show up as a conversation that is over.
+        while listener.accept().await.unwrap().read_u8().await.is_err() {}
+    };
+    tokio::time::timeout(PATIENCE, served).await.unwrap();
+    second.await.unwrap();
+}
+
+#[tokio::test]
 async fn the_peer_is_this_process() {
     let place = Place::new();
     let mut listener = bind(&place.endpoint());

@@ -17,8 +17,8 @@ use tokio::net::windows::named_pipe::{
     ClientOptions, NamedPipeClient, NamedPipeServer, ServerOptions,
 };
 use windows::Win32::Foundation::{
-    CloseHandle, ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS, ERROR_FILE_NOT_FOUND, ERROR_PIPE_BUSY,
-    GetLastError, HANDLE, HLOCAL, LocalFree,
+    CloseHandle, ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS, ERROR_FILE_NOT_FOUND, ERROR_NO_DATA,
+    ERROR_PIPE_BUSY, GetLastError, HANDLE, HLOCAL, LocalFree,
 };
 use windows::Win32::Security::Authorization::{
     ConvertSidToStringSidW, ConvertStringSecurityDescriptorToSecurityDescriptorW, SDDL_REVISION_1,
@@ -107,7 +107,13 @@ impl Listener {
             endpoint: self.address.to_string(),
             source,
         };
-        self.waiting.connect().await.map_err(failed)?;
+        while let Err(error) = self.waiting.connect().await {
+            if error.raw_os_error() != Some(ERROR_NO_DATA.0.cast_signed()) {
+                return Err(failed(error));
+            }
+            // A client came and went before anybody looked; the instance waits for the next.
+            self.waiting.disconnect().map_err(failed)?;
+        }
         // The next instance must wait before this one is handed out.
         let next = self
             .security

@@ -94,7 +94,7 @@ pub(super) fn launch(prepared: Prepared) -> Result<u32, LaunchError> {
     match reader.read_exact(&mut report) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(pid),
         Err(error) => {
-            orphans::disown(pid);
+            orphans::abandon(pid);
             return Err(LaunchError::Fork(error));
         }
         Ok(()) => {}

@@ -46,20 +46,19 @@ impl Processes for Native {
                 }
             });
         let (pid, pipes) = launched.inspect_err(|_| cgroup::remove(&spec.group))?;
-        let identity = procfs::identify(pid);
-        let pinned = match &identity {
-            Some(identity) => PidFd::open(identity),
-            None => Ok(None),
-        };
+        let identity = procfs::identify(pid).unwrap_or(Identity { pid, started: 0 });
+        let pinned = PidFd::open(&identity);
         let system = |source| SpawnError::System {
             program: spec.program.clone(),
             step: "follow the process",
             source,
         };
         let gone = || std::io::Error::other("another part of this program reaped it");
-        let (Some(identity), Some(pidfd)) = (identity, pinned.map_err(system)?) else {
-            return Err(system(gone()));
-        };
+        let pinned = pinned.and_then(|pidfd| pidfd.ok_or_else(gone));
+        let pidfd = pinned.map_err(|source| {
+            orphans::abandon(pid);
+            system(source)
+        })?;
         Ok(Box::new(LinuxProcess {
             identity,
             group: spec.group.clone(),

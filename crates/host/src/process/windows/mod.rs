@@ -44,21 +44,22 @@ impl Processes for Native {
     fn spawn(&self, spec: &Spawn) -> Result<Box<dyn Process>, SpawnError> {
         let (asleep, pipes) = launch::launch(spec)?;
         forget_empty_jobs();
-        match settle(spec, &asleep) {
-            Ok((identity, job, limits)) => Ok(Box::new(WindowsProcess {
-                identity,
-                group: spec.group.clone(),
-                job: Some(job),
-                process: asleep.wake().map_err(system(spec, "wake the process"))?,
-                pipes: Mutex::new(pipes),
-                limits,
-            })),
-            Err(error) => {
-                // It never ran; there is nobody to tell if even this fails.
-                let _ = asleep.process.kill();
-                Err(error)
-            }
-        }
+        let settled = settle(spec, &asleep).and_then(|settled| {
+            asleep.wake().map_err(system(spec, "wake the process"))?;
+            Ok(settled)
+        });
+        let (identity, job, limits) = settled.inspect_err(|_| {
+            // It never ran; there is nobody to tell if even this fails.
+            let _ = asleep.process.kill();
+        })?;
+        Ok(Box::new(WindowsProcess {
+            identity,
+            group: spec.group.clone(),
+            job: Some(job),
+            process: asleep.process,
+            pipes: Mutex::new(pipes),
+            limits,
+        }))
     }
 
     fn adopt(
