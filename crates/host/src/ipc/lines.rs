@@ -69,11 +69,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> LineStream<S> {
             }
         }
     }
-
-    /// Says that nothing more will be sent.
-    pub async fn finish(&mut self) -> Result<(), LineError> {
-        self.stream.get_mut().shutdown().await.map_err(system)
-    }
 }
 
 fn system(source: std::io::Error) -> LineError {

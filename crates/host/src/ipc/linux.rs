@@ -196,9 +196,8 @@ pub(super) async fn connect(address: &Address, timeout: Duration) -> Result<Stre
             }
         }
     };
-    let result = match tokio::time::timeout(timeout, attempt).await {
-        Ok(result) => result,
-        Err(_) => return Err(ConnectError::Busy { endpoint, timeout }),
+    let Ok(result) = tokio::time::timeout(timeout, attempt).await else {
+        return Err(ConnectError::Busy { endpoint, timeout });
     };
     let error = match result {
         Ok(stream) => return Ok(stream),

@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::io;
-use std::os::windows::io::AsRawHandle;
+use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -17,8 +17,8 @@ use tokio::net::windows::named_pipe::{
     ClientOptions, NamedPipeClient, NamedPipeServer, ServerOptions,
 };
 use windows::Win32::Foundation::{
-    CloseHandle, ERROR_ACCESS_DENIED, ERROR_FILE_NOT_FOUND, ERROR_PIPE_BUSY, HANDLE, HLOCAL,
-    LocalFree,
+    CloseHandle, ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS, ERROR_FILE_NOT_FOUND, ERROR_NO_DATA,
+    ERROR_PIPE_BUSY, GetLastError, HANDLE, HLOCAL, LocalFree,
 };
 use windows::Win32::Security::Authorization::{
     ConvertSidToStringSidW, ConvertStringSecurityDescriptorToSecurityDescriptorW, SDDL_REVISION_1,
@@ -28,7 +28,7 @@ use windows::Win32::Security::{
     TokenUser,
 };
 use windows::Win32::System::Pipes::{GetNamedPipeClientProcessId, GetNamedPipeServerProcessId};
-use windows::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
+use windows::Win32::System::Threading::{CreateMutexW, GetCurrentProcess, OpenProcessToken};
 use windows::core::{HSTRING, PWSTR};
 
 use super::{AcceptError, BindError, ConnectError, Peer};
@@ -45,11 +45,11 @@ impl Address {
         let text = absolute.to_string_lossy().to_lowercase().replace('/', "\\");
         let text = text.strip_prefix(r"\\?\").unwrap_or(&text);
         let digest = Sha256::digest(text.trim_end_matches('\\').as_bytes());
-        let hash: String = digest[..12]
+        let hash = digest
             .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        Self(format!(r"\\.\pipe\transom-{hash}-{name}"))
+            .take(12)
+            .fold(0_u128, |hash, byte| hash << 8 | u128::from(*byte));
+        Self(format!(r"\\.\pipe\transom-{hash:024x}-{name}"))
     }
 }
 
@@ -63,6 +63,7 @@ impl fmt::Display for Address {
 pub(super) struct Listener {
     address: Address,
     security: OwnerOnly,
+    _claim: Claim,
     /// The instance that waits for the next client.
     waiting: NamedPipeServer,
 }
@@ -76,15 +77,19 @@ impl Listener {
                 source,
             }
         };
+        let in_use = || BindError::InUse {
+            endpoint: address.to_string(),
+        };
+        let claim = Claim::take(address)
+            .map_err(failed("its name cannot be claimed"))?
+            .ok_or_else(in_use)?;
         let security = OwnerOnly::new().map_err(failed("its access rights cannot be described"))?;
         let waiting = security.instance(address, true).map_err(|error| {
             // The answer to a claim of the first instance when there is one already.
             if error.raw_os_error() == Some(ERROR_ACCESS_DENIED.0.cast_signed())
                 || error.raw_os_error() == Some(ERROR_PIPE_BUSY.0.cast_signed())
             {
-                BindError::InUse {
-                    endpoint: address.to_string(),
-                }
+                in_use()
             } else {
                 failed("the pipe cannot be made")(error)
             }
@@ -92,6 +97,7 @@ impl Listener {
         Ok(Self {
             address: address.clone(),
             security,
+            _claim: claim,
             waiting,
         })
     }
@@ -101,7 +107,13 @@ impl Listener {
             endpoint: self.address.to_string(),
             source,
         };
-        self.waiting.connect().await.map_err(failed)?;
+        while let Err(error) = self.waiting.connect().await {
+            if error.raw_os_error() != Some(ERROR_NO_DATA.0.cast_signed()) {
+                return Err(failed(error));
+            }
+            // A client came and went before anybody looked; the instance waits for the next.
+            self.waiting.disconnect().map_err(failed)?;
+        }
         // The next instance must wait before this one is handed out.
         let next = self
             .security
@@ -215,6 +227,32 @@ impl AsyncWrite for Stream {
     }
 }
 
+/// The right to listen, held by the existence of a named object, which ends with its process. The
+/// system's own flag for the first instance keeps strangers out; Wine ignores that flag.
+#[derive(Debug)]
+struct Claim {
+    _mutex: OwnedHandle,
+}
+
+impl Claim {
+    /// `None`: somebody else holds it.
+    fn take(address: &Address) -> io::Result<Option<Self>> {
+        let name = address.0.replace('\\', "-");
+        // SAFETY: the name outlives the call; the handle is ours; the last error is read at once.
+        unsafe {
+            let mutex = CreateMutexW(None, false, &HSTRING::from(format!(r"Global\{name}")));
+            let existed = GetLastError() == ERROR_ALREADY_EXISTS;
+            let mutex = match mutex {
+                Ok(mutex) => OwnedHandle::from_raw_handle(mutex.0),
+                // It exists and belongs to another user.
+                Err(error) if error.code() == ERROR_ACCESS_DENIED.to_hresult() => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+            Ok((!existed).then_some(Self { _mutex: mutex }))
+        }
+    }
+}
+
 /// A security descriptor that lets in us, the system and administrators.
 #[derive(Debug)]
 struct OwnerOnly(PSECURITY_DESCRIPTOR);
@@ -272,13 +310,13 @@ fn own_sid() -> io::Result<String> {
         let mut token = HANDLE::default();
         OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY, &raw mut token)?;
         let mut buffer = [0_u64; 32];
-        let mut used = 0;
+        let mut length = 0;
         let result = GetTokenInformation(
             token,
             TokenUser,
             Some(buffer.as_mut_ptr().cast()),
             u32::try_from(size_of_val(&buffer)).unwrap_or_default(),
-            &raw mut used,
+            &raw mut length,
         );
         CloseHandle(token)?;
         result?;

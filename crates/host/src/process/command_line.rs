@@ -86,7 +86,7 @@ pub fn render_batch(
     for argument in args {
         // A trailing backslash would swallow the mark that follows it in a program the file calls.
         let backslashes = argument.len() - argument.trim_end_matches('\\').len();
-        line.push_str(&format!(" \"{argument}{}\"", "\\".repeat(backslashes)));
+        line.extend([" \"", argument, &"\\".repeat(backslashes), "\""]);
     }
     line.push('"');
     Ok(line)

@@ -22,7 +22,8 @@ impl Bound {
     }
 }
 
-/// The first three hold for a group as a whole, the others for each process.
+/// The first three hold for a group as a whole, so all processes spawned into a group should be given
+/// the same; the others hold for each process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {

@@ -87,7 +87,7 @@ pub enum Delivered {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     pub identity: Identity,
-    /// The command line, or the name in brackets where the system does not show it.
+    /// The command line; where the system does not show it, the path or name of the executable.
     pub command: String,
 }
 
@@ -117,6 +117,11 @@ pub trait Processes: Debug + Send + Sync {
     fn identify(&self, pid: u32) -> Option<Identity>;
     fn current(&self) -> Identity;
     /// Live processes of `group`, for an owner that has nothing but the group's name.
+    ///
+    /// # Platform behavior
+    ///
+    /// On Windows the name of a group lives as long as its owner or its main process. What a
+    /// detached main process leaves behind after both have ended is not found.
     fn leftovers(&self, group: &GroupId) -> Vec<Identity>;
     /// Kills every process of `group` and returns when none is left.
     fn kill_group(&self, group: &GroupId, timeout: Duration) -> Result<(), KillError>;
@@ -124,8 +129,8 @@ pub trait Processes: Debug + Send + Sync {
     fn sweep(&self) -> usize;
 }
 
-/// One process and its group. Dropping it closes our ends of its pipes and nothing else on Linux; on
-/// Windows it also ends a group with `Lifetime::WithOwner`.
+/// One process and its group. Dropping it closes our ends of its pipes that nobody took, and nothing
+/// else: the group runs on, until its owner ends if that is its lifetime.
 pub trait Process: Debug + Send + Sync {
     fn identity(&self) -> &Identity;
     fn group(&self) -> &GroupId;
@@ -144,5 +149,6 @@ pub trait Process: Debug + Send + Sync {
     /// Kills every process of the group and returns when none is left.
     fn kill_tree(&self, timeout: Duration) -> Result<(), KillError>;
     fn stats(&self) -> Stats;
+    /// What became of the limits that were asked for; empty for an adopted process.
     fn limits(&self) -> &LimitReport;
 }

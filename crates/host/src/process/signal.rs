@@ -70,7 +70,7 @@ impl Signal {
             10 => Self::User1,
             12 => Self::User2,
             15 => Self::Terminate,
-            1..=LAST => Self::Number(number),
+            other if (1..=LAST).contains(&other) => Self::Number(other),
             _ => return None,
         })
     }

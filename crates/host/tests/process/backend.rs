@@ -201,7 +201,10 @@ impl From<Box<dyn Process>> for Started {
 }
 
 /// Starts `spec`, which must print `ready`, and returns what it prints later.
-pub(crate) fn start_ready(machine: &dyn Processes, spec: &Spawn) -> (Started, BufReader<PipeReader>) {
+pub(crate) fn start_ready(
+    machine: &dyn Processes,
+    spec: &Spawn,
+) -> (Started, BufReader<PipeReader>) {
     let process = start(machine, spec);
     let mut output = BufReader::new(process.take_stdout().expect("a pipe"));
     assert_eq!(line(&mut output), "ready");

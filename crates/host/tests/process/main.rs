@@ -1,5 +1,11 @@
 //! One contract for processes, kept by this machine and by the fake; then what only a real machine
 //! can show. Called with `role` as its first argument, this binary is the program that the tests run.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test without libtest's harness, which clippy does not know for one"
+)]
 
 mod backend;
 mod contract;

@@ -9,7 +9,7 @@ use transom_host::process::{Lifetime, Native, Output, Processes, become_subreape
 
 use super::backend::helper;
 
-const LIFE: Duration = Duration::from_secs(60);
+const LIFE: Duration = Duration::from_mins(1);
 
 pub(crate) fn play(words: &[String]) -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -30,8 +30,8 @@ pub(crate) fn play(words: &[String]) -> ExitCode {
         ["burn"] => burn(),
         ["breed", count] => breed(count.parse().unwrap()),
         ["hoard", mebibytes] => hoard(mebibytes.parse().unwrap()),
+        ["hydra"] => hydra(),
         ["owner", lifetime, group] => owner(lifetime, group),
-        ["show", path] => say(&fs_err::read_to_string(path).unwrap()),
         _ => panic!("unknown role: {words:?}"),
     };
     // `ExitCode` holds eight bits; Windows has thirty-two.
@@ -115,6 +115,10 @@ fn stubborn() -> i32 {
 }
 
 /// Starts this binary in another role, inheriting the environment, and waits until it is ready.
+#[expect(
+    clippy::zombie_processes,
+    reason = "the children are for others to find"
+)]
 fn child(words: &[&str]) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .arg("role")
@@ -187,6 +191,33 @@ fn breed(count: usize) -> i32 {
     }
     say(&born.len().to_string());
     std::thread::sleep(LIFE);
+    99
+}
+
+/// Puts two children in the place of each that dies, forty at most.
+fn hydra() -> i32 {
+    let head = || {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["role", "run"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let mut heads = vec![head(), head()];
+    ready();
+    let mut grown = heads.len();
+    let end = Instant::now() + LIFE;
+    while Instant::now() < end && grown < 40 {
+        let before = heads.len();
+        heads.retain_mut(|head| head.try_wait().unwrap().is_none());
+        for _ in 0..2 * (before - heads.len()) {
+            heads.push(head());
+            grown += 1;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
     99
 }
 

@@ -102,6 +102,7 @@ impl Table {
 
     /// Delivers `signal` to the live rows that `chosen` picks, and counts them.
     pub(super) fn signal(&mut self, signal: Signal, chosen: impl Fn(&Row) -> bool) -> usize {
+        let signal = Signal::from_number(signal.number()).unwrap_or(signal);
         let mut reached = 0;
         for row in self.rows.iter_mut().filter(|row| row.exit.is_none()) {
             if !chosen(row) {

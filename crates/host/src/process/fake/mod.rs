@@ -3,6 +3,8 @@
 
 mod behaviour;
 mod machine;
+#[cfg(test)]
+mod tests;
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -325,7 +327,7 @@ impl Process for FakeProcess {
             Scope::Main => row.identity == self.identity,
             Scope::Tree => row.group == self.group,
         };
-        if self.like_windows && signal != Signal::Kill {
+        if self.like_windows && signal.number() != Signal::Kill.number() {
             let table = self.machine.look();
             let anyone = table.live(&self.group).any(chosen);
             return Ok(if anyone {

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io;
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err::OpenOptions;
@@ -12,6 +13,8 @@ use fs_err::OpenOptions;
 use super::super::{GroupId, LimitKind, LimitReport, Limits};
 
 const FOLDER: &str = "transom";
+/// How long an empty cgroup may have existed before it is taken for forgotten.
+const SETTLED: Duration = Duration::from_secs(10);
 /// The period over which processor time is shared out.
 const CPU_PERIOD_MICROSECONDS: u64 = 100_000;
 
@@ -165,19 +168,28 @@ pub(super) fn remove(group: &GroupId) {
 pub(super) fn sweep() -> usize {
     let mut removed: Vec<String> = Vec::new();
     for parent in all_parents() {
-        let Ok(items) = parent.join(FOLDER).read_dir_utf8() else {
-            continue;
-        };
-        for item in items.flatten() {
-            if item.file_type().is_ok_and(|kind| kind.is_dir()) && remove_if_empty(item.path()) {
-                removed.push(item.file_name().to_owned());
-            }
-        }
-        remove_if_empty(&parent.join(FOLDER));
+        removed.extend(sweep_folder(&parent.join(FOLDER), SETTLED));
     }
     removed.sort_unstable();
     removed.dedup();
     removed.len()
+}
+
+/// Spares what is younger than `settled`: its first process may be about to join.
+fn sweep_folder(folder: &Utf8Path, settled: Duration) -> Vec<String> {
+    let is_old = |path: &Utf8Path| {
+        let modified = fs_err::metadata(path).and_then(|metadata| metadata.modified());
+        modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age >= settled))
+    };
+    let Ok(items) = folder.read_dir_utf8() else {
+        return Vec::new();
+    };
+    items
+        .flatten()
+        .filter(|item| item.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter(|item| is_old(item.path()) && remove_if_empty(item.path()))
+        .map(|item| item.file_name().to_owned())
+        .collect()
 }
 
 /// The kernel refuses to remove a cgroup with a process or a child in it, which is all the care that
@@ -319,6 +331,21 @@ mod tests {
         assert_eq!(
             memory("garbage\n1 2 3 - cgroup\n22 1 0:1 / / rw - ext4 /dev/x rw\n"),
             []
+        );
+    }
+
+    #[test]
+    fn only_old_and_empty_folders_are_swept() {
+        let guard = tempfile::tempdir().unwrap();
+        let folder = Utf8Path::from_path(guard.path()).unwrap();
+        fs_err::create_dir_all(folder.join("used/child")).unwrap();
+        fs_err::create_dir(folder.join("stale")).unwrap();
+        assert_eq!(sweep_folder(folder, SETTLED), Vec::<String>::new());
+        assert_eq!(sweep_folder(folder, Duration::ZERO), ["stale"]);
+        assert!(folder.join("used/child").exists());
+        assert_eq!(
+            sweep_folder(&folder.join("missing"), SETTLED),
+            Vec::<String>::new()
         );
     }
 

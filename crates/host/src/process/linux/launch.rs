@@ -94,7 +94,7 @@ pub(super) fn launch(prepared: Prepared) -> Result<u32, LaunchError> {
     match reader.read_exact(&mut report) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(pid),
         Err(error) => {
-            orphans::disown(pid);
+            orphans::abandon(pid);
             return Err(LaunchError::Fork(error));
         }
         Ok(()) => {}
@@ -163,14 +163,14 @@ fn fork(prepared: &Prepared, report: RawFd) -> io::Result<u32> {
     // SAFETY: the child runs `become_program` only, which keeps to async-signal-safe calls. Signals
     // are blocked meanwhile: a handler of ours must not run in the child.
     unsafe {
-        let owner = libc::getpid();
+        let parent = libc::getpid();
         let mut all: libc::sigset_t = std::mem::zeroed();
         let mut before: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
         let pid = libc::fork();
         if pid == 0 {
-            become_program(prepared, argv.as_ptr(), envp.as_ptr(), report, owner);
+            become_program(prepared, argv.as_ptr(), envp.as_ptr(), report, parent);
         }
         let error = io::Error::last_os_error();
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
@@ -186,11 +186,11 @@ unsafe fn become_program(
     argv: *const *const c_char,
     envp: *const *const c_char,
     report: RawFd,
-    owner: libc::pid_t,
+    parent: libc::pid_t,
 ) -> ! {
     // SAFETY: called right after fork with memory that outlives the call; see the file's invariant.
     unsafe {
-        let step = arrange(prepared, owner).err().unwrap_or_else(|| {
+        let step = arrange(prepared, parent).err().unwrap_or_else(|| {
             reset_signals();
             libc::execve(prepared.program.as_ptr(), argv, envp);
             Step::Exec
@@ -208,7 +208,7 @@ fn check(result: c_int, step: Step) -> Result<(), Step> {
     if result < 0 { Err(step) } else { Ok(()) }
 }
 
-unsafe fn arrange(prepared: &Prepared, owner: libc::pid_t) -> Result<(), Step> {
+unsafe fn arrange(prepared: &Prepared, parent: libc::pid_t) -> Result<(), Step> {
     // SAFETY: plain system calls on prepared memory.
     unsafe {
         check(libc::setsid(), Step::Session)?;
@@ -251,7 +251,7 @@ unsafe fn arrange(prepared: &Prepared, owner: libc::pid_t) -> Result<(), Step> {
         if prepared.dies_with_owner {
             let result = libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
             check(result, Step::Lifetime)?;
-            if libc::getppid() != owner {
+            if libc::getppid() != parent {
                 // The owner died before the signal was armed.
                 libc::_exit(127);
             }
@@ -267,8 +267,19 @@ unsafe fn arrange(prepared: &Prepared, owner: libc::pid_t) -> Result<(), Step> {
 unsafe fn reset_signals() {
     // SAFETY: both calls are async-signal-safe; numbers that cannot be set are refused harmlessly.
     unsafe {
+        // All zeroes is "default action" in the kernel's layout, which is no larger than this. The
+        // C library's function would refuse the signals that it keeps for itself.
+        let default = [0_u64; 4];
+        let none = std::ptr::null::<u64>();
         for number in 1..=64 {
-            libc::signal(number, libc::SIG_DFL);
+            let action = default.as_ptr();
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                number,
+                action,
+                none,
+                size_of::<u64>(),
+            );
         }
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);

@@ -46,20 +46,19 @@ impl Processes for Native {
                 }
             });
         let (pid, pipes) = launched.inspect_err(|_| cgroup::remove(&spec.group))?;
-        let identity = procfs::identify(pid);
-        let pinned = match &identity {
-            Some(identity) => PidFd::open(identity),
-            None => Ok(None),
-        };
+        let identity = procfs::identify(pid).unwrap_or(Identity { pid, started: 0 });
+        let pinned = PidFd::open(&identity);
         let system = |source| SpawnError::System {
             program: spec.program.clone(),
             step: "follow the process",
             source,
         };
         let gone = || std::io::Error::other("another part of this program reaped it");
-        let (Some(identity), Some(pidfd)) = (identity, pinned.map_err(system)?) else {
-            return Err(system(gone()));
-        };
+        let pinned = pinned.and_then(|pidfd| pidfd.ok_or_else(gone));
+        let pidfd = pinned.map_err(|source| {
+            orphans::abandon(pid);
+            system(source)
+        })?;
         Ok(Box::new(LinuxProcess {
             identity,
             group: spec.group.clone(),
@@ -227,10 +226,12 @@ impl Process for LinuxProcess {
             source,
         };
         let reached = match scope {
-            Scope::Main => match self.pidfd.send(signal) {
-                Ok(sent) => usize::from(sent && self.outcome().is_none()),
-                Err(error) => return Err(failed(self.identity.clone(), error)),
-            },
+            Scope::Main => {
+                let ended = self.pidfd.wait_ended(Duration::ZERO);
+                // A zombie takes every signal, and does nothing with it.
+                let sent = ended.and_then(|ended| Ok(!ended && self.pidfd.send(signal)?));
+                usize::from(sent.map_err(|error| failed(self.identity.clone(), error))?)
+            }
             Scope::Tree => tree::signal_all(&self.entries(), signal)
                 .map_err(|(identity, error)| failed(identity, error))?,
         };

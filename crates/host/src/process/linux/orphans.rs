@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, getsid, set_child_subreaper, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, getpid, getsid, kill_process, set_child_subreaper, waitid,
+};
 
 use super::procfs;
 
@@ -22,6 +24,16 @@ pub(super) fn owned() -> MutexGuard<'static, BTreeSet<u32>> {
 /// Leaves the child to `reap`, or forgets it when it was reaped.
 pub(super) fn disown(pid: u32) {
     owned().remove(&pid);
+}
+
+/// Kills a child that cannot be followed, and leaves it to `reap`. Nobody else has its number: it is
+/// ours and not reaped.
+pub(super) fn abandon(pid: u32) {
+    if let Some(child) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        // The one error there is means that it is gone.
+        let _ = kill_process(child, Signal::KILL);
+    }
+    disown(pid);
 }
 
 /// Makes descendants whose parent dies children of this process instead of init's, so that they stay

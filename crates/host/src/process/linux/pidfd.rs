@@ -123,7 +123,7 @@ impl PidFd {
         }
         const INFO_EXIT: u64 = 1 << 3;
         // _IOWR(0xFF, 11, struct pidfd_info)
-        const GET_INFO: u64 = (3 << 30) | ((size_of::<Info>() as u64) << 16) | (0xFF << 8) | 11;
+        const GET_INFO: u64 = (3 << 30) | ((size_of::<Info>() as u64) << 16) | (0xFF << 8) | 0x0B;
         let mut info = Info {
             mask: INFO_EXIT,
             ..Info::default()

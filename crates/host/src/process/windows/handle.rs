@@ -12,9 +12,10 @@ use windows::Win32::Foundation::{
 };
 use windows::Win32::System::Threading::{
     GetCurrentProcess, GetExitCodeProcess, GetProcessTimes, INFINITE, OpenProcess,
-    PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, PROCESS_TERMINATE, TerminateProcess,
-    WaitForSingleObject,
+    PROCESS_NAME_WIN32, PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, PROCESS_TERMINATE,
+    QueryFullProcessImageNameW, TerminateProcess, WaitForSingleObject,
 };
+use windows::core::PWSTR;
 
 use super::super::{Exit, Identity};
 
@@ -130,6 +131,29 @@ impl ProcessHandle {
         Ok(())
     }
 
+    /// The path of the executable.
+    pub(super) fn image(&self) -> Option<String> {
+        let mut buffer = vec![0_u16; 4096];
+        let mut length = 4096;
+        let text = PWSTR(buffer.as_mut_ptr());
+        // SAFETY: the buffer is as long as said.
+        unsafe {
+            let format = PROCESS_NAME_WIN32;
+            QueryFullProcessImageNameW(self.raw(), format, text, &raw mut length).ok()?;
+        }
+        Some(String::from_utf16_lossy(buffer.get(..length as usize)?))
+    }
+
+    /// Whether this is the system's own helper that holds a program's console. It comes and goes
+    /// with the program, and nobody started it.
+    pub(super) fn is_console_host(&self) -> bool {
+        self.image().is_some_and(|path| {
+            let path = path.to_lowercase();
+            path.ends_with(r"\system32\conhost.exe")
+        })
+    }
+
+    /// The command line; `None`: this system does not show it.
     pub(super) fn command_line(&self) -> Option<String> {
         let mut buffer = vec![0_u64; 8192];
         let mut used = 0;

@@ -7,7 +7,9 @@ use std::mem::offset_of;
 use std::os::windows::io::OwnedHandle;
 use std::thread::available_parallelism;
 
-use windows::Win32::Foundation::{ERROR_FILE_NOT_FOUND, ERROR_MORE_DATA};
+use windows::Win32::Foundation::{
+    ERROR_ALREADY_EXISTS, ERROR_FILE_NOT_FOUND, ERROR_MORE_DATA, GetLastError,
+};
 use windows::Win32::System::JobObjects::{
     AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_CPU_RATE_CONTROL_ENABLE,
     JOB_OBJECT_CPU_RATE_CONTROL_HARD_CAP, JOB_OBJECT_LIMIT_ACTIVE_PROCESS,
@@ -29,16 +31,29 @@ const JOB_ACCESS: u32 = 0x1 | 0x2 | 0x4 | 0x8;
 #[derive(Debug)]
 pub(super) struct Job(OwnedHandle);
 
+/// Whether a job was there before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Age {
+    New,
+    Old,
+}
+
 fn name(group: &GroupId) -> HSTRING {
     HSTRING::from(format!(r"Local\transom-{group}"))
 }
 
 impl Job {
     /// The job of `group`, made if it is not there.
-    pub(super) fn create(group: &GroupId) -> io::Result<Self> {
-        // SAFETY: the name outlives the call; the handle is ours.
-        let handle = unsafe { CreateJobObjectW(None, &name(group)).map(|handle| own(handle))? };
-        Ok(Self(handle))
+    pub(super) fn create(group: &GroupId) -> io::Result<(Self, Age)> {
+        // SAFETY: the name outlives the call; the handle is ours; the last error is read at once.
+        unsafe {
+            let handle = CreateJobObjectW(None, &name(group))?;
+            let age = match GetLastError() {
+                ERROR_ALREADY_EXISTS => Age::Old,
+                _ => Age::New,
+            };
+            Ok((Self(own(handle)), age))
+        }
     }
 
     /// The job of `group`; `None`: nobody holds it any more.
@@ -59,12 +74,14 @@ impl Job {
 
     pub(super) fn assign(&self, process: &ProcessHandle) -> io::Result<()> {
         // SAFETY: both handles are open.
-        Ok(unsafe { AssignProcessToJobObject(raw(&self.0), process.raw())? })
+        unsafe { AssignProcessToJobObject(raw(&self.0), process.raw())? };
+        Ok(())
     }
 
     pub(super) fn terminate(&self) -> io::Result<()> {
         // SAFETY: the handle is open.
-        Ok(unsafe { TerminateJobObject(raw(&self.0), KILLED)? })
+        unsafe { TerminateJobObject(raw(&self.0), KILLED)? };
+        Ok(())
     }
 
     /// The numbers of all processes in the job.
@@ -104,8 +121,13 @@ impl Job {
         }
     }
 
-    /// Arranges the lifetime and the limits, before there is a process in the job.
-    pub(super) fn arrange(&self, lifetime: Lifetime, limits: &Limits) -> io::Result<LimitReport> {
+    /// Arranges the lifetime and the limits. A job that has them keeps them, unless there are others.
+    pub(super) fn arrange(
+        &self,
+        age: Age,
+        lifetime: Lifetime,
+        limits: &Limits,
+    ) -> io::Result<LimitReport> {
         let mut report = LimitReport::default();
         let mut extended = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
         let basic = &mut extended.BasicLimitInformation;
@@ -120,7 +142,9 @@ impl Job {
             basic.LimitFlags |= JOB_OBJECT_LIMIT_JOB_MEMORY;
             extended.JobMemoryLimit = usize::try_from(bytes).unwrap_or(usize::MAX);
         }
-        self.set(JobObjectExtendedLimitInformation, &extended)?;
+        if age == Age::New || limits.per_group().next().is_some() {
+            self.set(JobObjectExtendedLimitInformation, &extended)?;
+        }
         let wine = is_wine();
         for (kind, value) in limits.per_group() {
             let refused = match kind {
@@ -155,7 +179,8 @@ impl Job {
         let value: *const c_void = std::ptr::from_ref(value).cast();
         let size = u32::try_from(size_of::<T>()).map_err(io::Error::other)?;
         // SAFETY: `class` and `T` belong together at each call, and the value outlives it.
-        Ok(unsafe { SetInformationJobObject(raw(&self.0), class, value, size)? })
+        unsafe { SetInformationJobObject(raw(&self.0), class, value, size)? };
+        Ok(())
     }
 }
 

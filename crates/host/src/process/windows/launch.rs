@@ -37,12 +37,13 @@ pub(super) struct Asleep {
 }
 
 impl Asleep {
-    pub(super) fn wake(self) -> io::Result<ProcessHandle> {
+    /// Lets it run.
+    pub(super) fn wake(&self) -> io::Result<()> {
         // SAFETY: the handle is open.
         if unsafe { ResumeThread(raw(&self.thread)) } == u32::MAX {
             return Err(io::Error::last_os_error());
         }
-        Ok(self.process)
+        Ok(())
     }
 }
 

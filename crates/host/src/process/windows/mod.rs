@@ -22,7 +22,7 @@ use launch::Asleep;
 use streams::{Pipes, system};
 
 /// A wait without a limit is made of waits of this length.
-const SLICE: Duration = Duration::from_secs(60);
+const SLICE: Duration = Duration::from_mins(1);
 /// How long terminated processes get to vanish before the next look.
 const SETTLE: Duration = Duration::from_millis(20);
 
@@ -43,21 +43,23 @@ pub struct Native;
 impl Processes for Native {
     fn spawn(&self, spec: &Spawn) -> Result<Box<dyn Process>, SpawnError> {
         let (asleep, pipes) = launch::launch(spec)?;
-        match settle(spec, &asleep) {
-            Ok((identity, job, limits)) => Ok(Box::new(WindowsProcess {
-                identity,
-                group: spec.group.clone(),
-                job: Some(job),
-                process: asleep.wake().map_err(system(spec, "wake the process"))?,
-                pipes: Mutex::new(pipes),
-                limits,
-            })),
-            Err(error) => {
-                // It never ran; there is nobody to tell if even this fails.
-                let _ = asleep.process.kill();
-                Err(error)
-            }
-        }
+        forget_empty_jobs();
+        let settled = settle(spec, &asleep).and_then(|settled| {
+            asleep.wake().map_err(system(spec, "wake the process"))?;
+            Ok(settled)
+        });
+        let (identity, job, limits) = settled.inspect_err(|_| {
+            // It never ran; there is nobody to tell if even this fails.
+            let _ = asleep.process.kill();
+        })?;
+        Ok(Box::new(WindowsProcess {
+            identity,
+            group: spec.group.clone(),
+            job: Some(job),
+            process: asleep.process,
+            pipes: Mutex::new(pipes),
+            limits,
+        }))
     }
 
     fn adopt(
@@ -95,10 +97,13 @@ impl Processes for Native {
     }
 
     fn leftovers(&self, group: &GroupId) -> Vec<Identity> {
-        match Job::open(group) {
-            Ok(Some(job)) => members(&job).into_iter().map(|(_, known)| known).collect(),
-            _ => Vec::new(),
-        }
+        let job = Job::open(group).unwrap_or_else(|error| {
+            tracing::warn!(%group, %error, "could not open the job of a group");
+            None
+        });
+        job.map_or_else(Vec::new, |job| {
+            members(&job).into_iter().map(|(_, known)| known).collect()
+        })
     }
 
     fn kill_group(&self, group: &GroupId, timeout: Duration) -> Result<(), KillError> {
@@ -115,6 +120,16 @@ impl Processes for Native {
     }
 }
 
+/// Jobs whose `Process` was dropped. Closing the last handle would kill the group, which is to happen
+/// when we end, and not before.
+static DROPPED: Mutex<Vec<Job>> = Mutex::new(Vec::new());
+
+fn forget_empty_jobs() {
+    let mut dropped = DROPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    // A job that does not answer is kept: closing it might kill.
+    dropped.retain(|job| job.pids().map_or(true, |pids| !pids.is_empty()));
+}
+
 /// Everything that must be true before the program runs its first instruction.
 fn settle(spec: &Spawn, asleep: &Asleep) -> Result<(Identity, Job, LimitReport), SpawnError> {
     let started = asleep.process.started();
@@ -122,9 +137,9 @@ fn settle(spec: &Spawn, asleep: &Asleep) -> Result<(Identity, Job, LimitReport),
         pid: asleep.pid,
         started: started.map_err(system(spec, "read the start time"))?,
     };
-    let job = Job::create(&spec.group).map_err(system(spec, "create the job"))?;
+    let (job, age) = Job::create(&spec.group).map_err(system(spec, "create the job"))?;
     let limits = job
-        .arrange(spec.lifetime, &spec.limits)
+        .arrange(age, spec.lifetime, &spec.limits)
         .map_err(system(spec, "limit the job"))?;
     job.assign(&asleep.process)
         .map_err(system(spec, "assign the job"))?;
@@ -144,7 +159,8 @@ fn members(job: &Job) -> Vec<(ProcessHandle, Identity)> {
         let process = ProcessHandle::open(pid).ok()??;
         let started = process.started().ok()?;
         let ended = process.has_ended(Duration::ZERO).ok()?;
-        (!ended).then_some((process, Identity { pid, started }))
+        let counts = !ended && !process.is_console_host();
+        counts.then_some((process, Identity { pid, started }))
     };
     let pids = job.pids().unwrap_or_default();
     let mut members: Vec<_> = pids.into_iter().filter_map(live).collect();
@@ -210,6 +226,17 @@ impl WindowsProcess {
     }
 }
 
+impl Drop for WindowsProcess {
+    fn drop(&mut self) {
+        if let Some(job) = self.job.take() {
+            let mut dropped = DROPPED.lock().unwrap_or_else(PoisonError::into_inner);
+            dropped.push(job);
+            drop(dropped);
+            forget_empty_jobs();
+        }
+    }
+}
+
 impl Process for WindowsProcess {
     fn identity(&self) -> &Identity {
         &self.identity
@@ -251,7 +278,7 @@ impl Process for WindowsProcess {
         if reached == 0 {
             return Ok(Delivered::Gone);
         }
-        if signal != Signal::Kill {
+        if signal.number() != Signal::Kill.number() {
             return Ok(Delivered::NotSupported);
         }
         match (&self.job, scope) {
@@ -280,6 +307,7 @@ impl Process for WindowsProcess {
             .map(|(process, identity)| Member {
                 command: process
                     .command_line()
+                    .or_else(|| process.image())
                     .unwrap_or_else(|| format!("[{}]", identity.pid)),
                 identity,
             })
