@@ -29,7 +29,7 @@ pub const OUTPUT: Variable = Variable {
 
 pub const COLOR: Variable = Variable {
     name: "TRANSOM_COLOR",
-    purpose: "When to use colours; stronger than the general variables below",
+    purpose: "When to use colours; stronger than `NO_COLOR` and its like",
     values: "`auto`, `always` or `never`",
     setting: Some("color"),
 };

@@ -20,7 +20,7 @@ use crate::context::Context;
 use crate::failure::{Advice as _, Exit, Failure};
 use crate::invocation::Invocation;
 use crate::logging;
-use crate::output::{ColorMode, Colors, Output, OutputError, Shown};
+use crate::output::{ColorMode, Colors, Format, Output, OutputError, Shown};
 use crate::settings::Settings;
 use crate::usage::{Early, is_request};
 
@@ -90,9 +90,12 @@ pub(crate) fn run(invocation: &Invocation) -> Exit {
     let parsed = command_line()
         .try_get_matches_from(arguments)
         .and_then(|matches| Transom::from_arg_matches(&matches));
-    let reporter = Reporter { invocation, early };
+    let mut reporter = Reporter { invocation, early };
     match parsed {
-        Ok(transom) => reporter.outcome(execute(invocation, transom)),
+        Ok(transom) => {
+            let outcome = execute(&mut reporter, transom);
+            reporter.outcome(outcome)
+        }
         Err(error) if is_request(&error) => {
             reporter.outcome(reporter.answer(&error.render().ansi().to_string()))
         }
@@ -100,10 +103,15 @@ pub(crate) fn run(invocation: &Invocation) -> Exit {
     }
 }
 
-fn execute(invocation: &Invocation, transom: Transom) -> anyhow::Result<Exit> {
-    let settings = settings(invocation, &transom.options)?;
-    let cx = Context::new(invocation, settings);
+fn execute(reporter: &mut Reporter<'_>, transom: Transom) -> anyhow::Result<Exit> {
+    let invocation = reporter.invocation;
+    let cx = Context::new(invocation, settings(invocation, &transom.options)?);
     let settings = &cx.settings;
+    // From here on the file has its say in how failures are shown, too.
+    reporter.early = Early {
+        json: settings.output.value == Format::Json,
+        color: settings.color.value,
+    };
     logging::start(
         &settings.log_level.value,
         settings.log_format.value,
@@ -140,7 +148,7 @@ fn colors(invocation: &Invocation, mode: ColorMode) -> Colors {
     )
 }
 
-/// Says how it ended. Works before there are settings, so it looks at flags and variables only.
+/// Says how it ended. Works before there are settings: then it looks at flags and variables only.
 struct Reporter<'a> {
     invocation: &'a Invocation,
     early: Early,
@@ -159,7 +167,7 @@ impl Reporter<'_> {
     fn answer(&self, text: &str) -> anyhow::Result<Exit> {
         let colors = colors(self.invocation, self.early.color);
         let output = Output::new(
-            crate::output::Format::Table,
+            Format::Table,
             Shown::plain(self.invocation.now),
             false,
             self.invocation.stdout.open(colors.stdout),
