@@ -80,3 +80,67 @@ fn join(os: Os, root: &Utf8Path, path: &str) -> Utf8PathBuf {
         .into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_linux_node_has_the_places_of_the_file_system_hierarchy() {
+        let layout = Layout::standard(Os::Linux);
+        assert_eq!(layout.software, "/opt/transom");
+        assert_eq!(layout.config, "/etc/transom");
+        assert_eq!(layout.state, "/var/lib/transom");
+        assert_eq!(layout.run, "/run/transom");
+        assert_eq!(layout.logs, "/var/log/transom");
+        assert_eq!(layout.units[0], "/etc/systemd/system");
+    }
+
+    #[test]
+    fn a_windows_node_keeps_everything_below_one_folder() {
+        let layout = Layout::standard(Os::Windows);
+        assert_eq!(layout.software.as_str(), r"C:\Transom\opt");
+        assert_eq!(layout.logs.as_str(), r"C:\Transom\var\log");
+        assert_eq!(layout.units[0].as_str(), r"C:\Transom\etc\systemd\system");
+        for place in places(&layout) {
+            assert!(place.as_str().starts_with(r"C:\Transom\"), "{place}");
+            assert!(!place.as_str().contains('/'), "{place}");
+        }
+    }
+
+    #[test]
+    fn one_root_moves_every_place() {
+        for (os, root) in [(Os::Linux, "/srv/host 1/"), (Os::Windows, r"D:\hosts\one\")] {
+            let layout = Layout::rooted(os, Utf8Path::new(root));
+            for place in places(&layout) {
+                assert!(place.as_str().starts_with(root), "{place}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_places_are_the_same() {
+        for os in Os::ALL {
+            let layout = Layout::standard(os);
+            let mut all = places(&layout);
+            let count = all.len();
+            all.sort();
+            all.dedup();
+            assert_eq!(all.len(), count);
+        }
+    }
+
+    fn places(layout: &Layout) -> Vec<&Utf8Path> {
+        [
+            &layout.software,
+            &layout.config,
+            &layout.state,
+            &layout.run,
+            &layout.logs,
+        ]
+        .into_iter()
+        .chain(&layout.units)
+        .map(Utf8PathBuf::as_path)
+        .collect()
+    }
+}

@@ -1,0 +1,151 @@
+//! Access on Linux: mode bits and owner. The mode is changed through an open handle, so a file that
+//! is exchanged meanwhile is never the one that gets changed.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use camino::Utf8Path;
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+
+use super::{
+    Access, AccessError, Account, AccountFiles, AccountFilesError, AccountId, Privacy, Restricted,
+};
+
+const PASSWD: &str = "/etc/passwd";
+const GROUP: &str = "/etc/group";
+
+/// Access by mode bits and owner.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct UnixAccess;
+
+impl Access for UnixAccess {
+    fn restrict_to_owner(&self, path: &Utf8Path) -> Result<Restricted, AccessError> {
+        let failed = |errno: rustix::io::Errno| AccessError::Restrict {
+            path: path.to_owned(),
+            source: errno.into(),
+        };
+        let handle = open(path).map_err(failed)?;
+        let stat = rustix::fs::fstat(&handle).map_err(failed)?;
+        let mode = match file_type(&stat) {
+            FileType::Symlink => {
+                return Err(AccessError::Link {
+                    path: path.to_owned(),
+                });
+            }
+            FileType::Directory => Mode::RWXU,
+            _ => Mode::RUSR | Mode::WUSR,
+        };
+        // A handle opened with `O_PATH` cannot be changed itself, its name in /proc can.
+        let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&handle));
+        rustix::fs::chmod(&name, mode).map_err(failed)?;
+        match judge(&rustix::fs::fstat(&handle).map_err(failed)?) {
+            Privacy::Private => Ok(Restricted::Verified),
+            Privacy::Exposed { who } => Ok(Restricted::NotVerified {
+                why: format!("it is still open to {}", who.join(", ")),
+            }),
+            Privacy::Unknown { why } => Ok(Restricted::NotVerified { why }),
+        }
+    }
+
+    fn check_private(&self, path: &Utf8Path) -> Result<Privacy, AccessError> {
+        let failed = |errno: rustix::io::Errno| AccessError::Read {
+            path: path.to_owned(),
+            source: errno.into(),
+        };
+        let handle = open(path).map_err(failed)?;
+        let stat = rustix::fs::fstat(&handle).map_err(failed)?;
+        if file_type(&stat) == FileType::Symlink {
+            return Err(AccessError::Link {
+                path: path.to_owned(),
+            });
+        }
+        Ok(judge(&stat))
+    }
+
+    fn account(&self, name: &str) -> Result<Account, AccessError> {
+        let files = read_account_files()?;
+        if let Some(account) = files.find(name) {
+            return Ok(account);
+        }
+        // A number needs no entry: containers and units use such users.
+        name.parse()
+            .map(unlisted)
+            .map_err(|_| AccessError::NoSuchUser {
+                name: name.to_owned(),
+            })
+    }
+
+    fn current_account(&self) -> Result<Account, AccessError> {
+        let uid = rustix::process::geteuid().as_raw();
+        Ok(read_account_files()?
+            .find_by_uid(uid)
+            .unwrap_or_else(|| unlisted(uid)))
+    }
+
+    fn is_elevated(&self) -> Result<bool, AccessError> {
+        Ok(rustix::process::geteuid().is_root())
+    }
+}
+
+fn open(path: &Utf8Path) -> rustix::io::Result<OwnedFd> {
+    rustix::fs::open(
+        path.as_std_path(),
+        OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+}
+
+fn file_type(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+/// Private means: owned by us or by root, and closed to group and others.
+fn judge(stat: &Stat) -> Privacy {
+    let mode = Mode::from_raw_mode(stat.st_mode);
+    let mut who = Vec::new();
+    let us = rustix::process::geteuid().as_raw();
+    if stat.st_uid != us && stat.st_uid != 0 {
+        who.push(format!("its owner, user {}", stat.st_uid));
+    }
+    if mode.intersects(Mode::RWXG) {
+        who.push(format!("group {}", stat.st_gid));
+    }
+    if mode.intersects(Mode::RWXO) {
+        who.push("everyone".to_owned());
+    }
+    if who.is_empty() {
+        Privacy::Private
+    } else {
+        Privacy::Exposed { who }
+    }
+}
+
+fn unlisted(uid: u32) -> Account {
+    Account {
+        name: uid.to_string(),
+        id: AccountId::Unix {
+            uid,
+            gid: uid,
+            groups: vec![uid],
+        },
+        home: None,
+        shell: None,
+    }
+}
+
+fn read_account_files() -> Result<AccountFiles, AccessError> {
+    let read = |path: &str| -> Result<String, AccessError> {
+        match fs_err::read(path) {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            // A machine without the files has no users by name; numbers still work.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+            Err(source) => Err(AccessError::Accounts {
+                source: AccountFilesError::Read { source },
+            }),
+        }
+    };
+    Ok(AccountFiles {
+        passwd: read(PASSWD)?,
+        group: read(GROUP)?,
+    })
+}
