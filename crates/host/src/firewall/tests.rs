@@ -55,12 +55,36 @@ fn rendered(os: Os) -> String {
 
 #[test]
 fn linux_rules_live_in_our_own_table() {
-    insta::assert_snapshot!(rendered(Os::Linux));
+    insta::assert_snapshot!(rendered(Os::Linux), @r###"
+nft -f - <<END
+add table inet transom
+add chain inet transom input-api { type filter hook input priority filter; policy accept; }
+flush chain inet transom input-api
+add rule inet transom input-api tcp dport { 6443 } accept
+END
+nft -f - <<END
+add table inet transom
+add chain inet transom output-overlay { type filter hook output priority filter; policy accept; }
+flush chain inet transom output-overlay
+add rule inet transom output-overlay ip daddr { 10.0.0.0/8, 192.168.0.0/16 } udp dport { 4789, 30000-32767 } accept
+add rule inet transom output-overlay ip6 daddr { fd00::/8 } udp dport { 4789, 30000-32767 } accept
+END
+nft -f - <<END
+add table inet transom
+add chain inet transom input-api { type filter hook input priority filter; policy accept; }
+flush chain inet transom input-api
+delete chain inet transom input-api
+END
+"###);
 }
 
 #[test]
 fn windows_rules_are_members_of_our_group() {
-    insta::assert_snapshot!(rendered(Os::Windows));
+    insta::assert_snapshot!(rendered(Os::Windows), @r###"
+powershell.exe -NoLogo -NoProfile -NonInteractive -Command "$ErrorActionPreference = 'Stop'; Get-NetFirewallRule -Name 'transom-input-api' -ErrorAction SilentlyContinue | Where-Object Group -EQ 'Transom' | Remove-NetFirewallRule; New-NetFirewallRule -Name 'transom-input-api' -DisplayName 'Transom: api' -Group 'Transom' -Direction Inbound -Protocol TCP -LocalPort @('6443') -Action Allow | Out-Null"
+powershell.exe -NoLogo -NoProfile -NonInteractive -Command "$ErrorActionPreference = 'Stop'; Get-NetFirewallRule -Name 'transom-output-overlay' -ErrorAction SilentlyContinue | Where-Object Group -EQ 'Transom' | Remove-NetFirewallRule; New-NetFirewallRule -Name 'transom-output-overlay' -DisplayName 'Transom: overlay' -Group 'Transom' -Direction Outbound -Protocol UDP -RemotePort @('4789', '30000-32767') -RemoteAddress @('10.0.0.0/8', 'fd00::/8', '192.168.0.0/16') -Action Allow | Out-Null"
+powershell.exe -NoLogo -NoProfile -NonInteractive -Command "$ErrorActionPreference = 'Stop'; Get-NetFirewallRule -Name 'transom-input-api' -ErrorAction SilentlyContinue | Where-Object Group -EQ 'Transom' | Remove-NetFirewallRule"
+"###);
 }
 
 #[test]

@@ -47,7 +47,20 @@ fn linux_routes_carry_our_protocol() {
             route("fd00:42::/64", Some("fe80::1"), name("eth0")),
             route("0.0.0.0/0", Some("10.0.0.1"), name("eth0")),
         ]
-    ));
+    ), @r###"
+ip -4 route add 10.42.3.0/24 via 192.168.0.13 dev eth0 metric 100 proto 84
+ip -4 route replace 10.42.3.0/24 via 192.168.0.13 dev eth0 metric 100 proto 84
+ip -4 route del 10.42.3.0/24 via 192.168.0.13 dev eth0 metric 100 proto 84
+ip -4 route add 169.254.169.250/32 dev transom0 proto 84
+ip -4 route replace 169.254.169.250/32 dev transom0 proto 84
+ip -4 route del 169.254.169.250/32 dev transom0 proto 84
+ip -6 route add fd00:42::/64 via fe80::1 dev eth0 proto 84
+ip -6 route replace fd00:42::/64 via fe80::1 dev eth0 proto 84
+ip -6 route del fd00:42::/64 via fe80::1 dev eth0 proto 84
+ip -4 route add 0.0.0.0/0 via 10.0.0.1 dev eth0 proto 84
+ip -4 route replace 0.0.0.0/0 via 10.0.0.1 dev eth0 proto 84
+ip -4 route del 0.0.0.0/0 via 10.0.0.1 dev eth0 proto 84
+"###);
 }
 
 #[test]
@@ -63,7 +76,20 @@ fn windows_routes_are_told_to_netsh() {
             route("169.254.169.250/32", None, name("vEthernet (nat)")),
             route("fd00:42::/64", Some("fe80::1"), InterfaceRef::Index(12)),
         ]
-    ));
+    ), @r###"
+netsh.exe interface ipv4 add route prefix=10.42.3.0/24 interface=7 nexthop=192.168.0.13 metric=100 store=active
+netsh.exe interface ipv4 delete route prefix=10.42.3.0/24 interface=7 nexthop=192.168.0.13 store=active (may fail)
+netsh.exe interface ipv4 add route prefix=10.42.3.0/24 interface=7 nexthop=192.168.0.13 metric=100 store=active
+netsh.exe interface ipv4 delete route prefix=10.42.3.0/24 interface=7 nexthop=192.168.0.13 store=active
+netsh.exe interface ipv4 add route prefix=169.254.169.250/32 "interface=vEthernet (nat)" store=active
+netsh.exe interface ipv4 delete route prefix=169.254.169.250/32 "interface=vEthernet (nat)" store=active (may fail)
+netsh.exe interface ipv4 add route prefix=169.254.169.250/32 "interface=vEthernet (nat)" store=active
+netsh.exe interface ipv4 delete route prefix=169.254.169.250/32 "interface=vEthernet (nat)" store=active
+netsh.exe interface ipv6 add route prefix=fd00:42::/64 interface=12 nexthop=fe80::1 store=active
+netsh.exe interface ipv6 delete route prefix=fd00:42::/64 interface=12 nexthop=fe80::1 store=active (may fail)
+netsh.exe interface ipv6 add route prefix=fd00:42::/64 interface=12 nexthop=fe80::1 store=active
+netsh.exe interface ipv6 delete route prefix=fd00:42::/64 interface=12 nexthop=fe80::1 store=active
+"###);
 }
 
 #[test]

@@ -30,6 +30,7 @@ const UNINSTALL: Duration = Duration::from_mins(2);
 const PRESHUTDOWN: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(25);
 
+const INVALID_LEVEL: i32 = 124;
 const ALREADY_RUNNING: i32 = 1056;
 const DOES_NOT_EXIST: i32 = 1060;
 const NOT_ACTIVE: i32 = 1062;
@@ -44,46 +45,6 @@ impl ServiceControlManager {
         manager(ServiceManagerAccess::CONNECT)?;
         Ok(Self(()))
     }
-
-    /// The service of a name, ours or not; None if there is none.
-    fn open(
-        &self,
-        what: &'static str,
-        name: &str,
-        access: ServiceAccess,
-    ) -> Result<Option<Service>, ServiceError> {
-        match manager(ServiceManagerAccess::CONNECT)?.open_service(name, access) {
-            Ok(service) => Ok(Some(service)),
-            Err(error) => match into_io(error) {
-                error if error.raw_os_error() == Some(DOES_NOT_EXIST) => Ok(None),
-                error => Err(ServiceError::failed(what, name)(error)),
-            },
-        }
-    }
-
-    /// The service of a name if it carries our mark.
-    fn open_ours(
-        &self,
-        what: &'static str,
-        name: &str,
-        access: ServiceAccess,
-    ) -> Result<Service, ServiceError> {
-        let service = self
-            .open(what, name, access | ServiceAccess::QUERY_CONFIG)?
-            .ok_or_else(|| ServiceError::NotInstalled {
-                name: name.to_owned(),
-            })?;
-        let config = service
-            .query_config()
-            .map_err(|error| failed(what, name, error))?;
-        if is_marked(&config.display_name) {
-            Ok(service)
-        } else {
-            Err(ServiceError::Foreign {
-                name: name.to_owned(),
-            })
-        }
-    }
 }
 
 impl ServiceManager for ServiceControlManager {
@@ -94,7 +55,7 @@ impl ServiceManager for ServiceControlManager {
         // Restarting after a failure needs the right to start.
         let access = ServiceAccess::CHANGE_CONFIG | ServiceAccess::START;
         let info = info_of(registration);
-        let service = match self.open_ours("install", name, access) {
+        let service = match open_ours("install", name, access) {
             Ok(service) => {
                 service.change_config(&info).map_err(broken)?;
                 service
@@ -107,27 +68,30 @@ impl ServiceManager for ServiceControlManager {
             }
             Err(error) => return Err(error),
         };
+        let optional = |setting, result| optional(name, setting, result);
         service
             .set_description(&registration.description)
             .map_err(broken)?;
         if registration.start != Start::Manual {
-            service
-                .set_delayed_auto_start(registration.start == Start::DelayedAuto)
-                .map_err(broken)?;
+            let delayed = registration.start == Start::DelayedAuto;
+            optional("delayed start", service.set_delayed_auto_start(delayed))?;
         }
-        service
-            .update_failure_actions(failure_actions(registration))
-            .map_err(broken)?;
+        let actions = failure_actions(registration);
+        optional("failure actions", service.update_failure_actions(actions))?;
         // A service that ends with an error code has failed too, not only one that crashes.
-        service
-            .set_failure_actions_on_non_crash_failures(true)
-            .map_err(broken)?;
-        service.set_preshutdown_timeout(PRESHUTDOWN).map_err(broken)
+        optional(
+            "failure actions without a crash",
+            service.set_failure_actions_on_non_crash_failures(true),
+        )?;
+        optional(
+            "time before a shutdown",
+            service.set_preshutdown_timeout(PRESHUTDOWN),
+        )
     }
 
     fn start(&self, name: &str, timeout: Duration) -> Result<(), ServiceError> {
         let access = ServiceAccess::START | ServiceAccess::QUERY_STATUS;
-        let service = self.open_ours("start", name, access)?;
+        let service = open_ours("start", name, access)?;
         match service.start::<&OsStr>(&[]).map_err(into_io) {
             Err(error) if error.raw_os_error() != Some(ALREADY_RUNNING) => {
                 return Err(ServiceError::failed("start", name)(error));
@@ -143,7 +107,7 @@ impl ServiceManager for ServiceControlManager {
 
     fn stop(&self, name: &str, timeout: Duration) -> Result<(), ServiceError> {
         let access = ServiceAccess::STOP | ServiceAccess::QUERY_STATUS;
-        let service = self.open_ours("stop", name, access)?;
+        let service = open_ours("stop", name, access)?;
         match service.stop().map_err(into_io) {
             Err(error) if error.raw_os_error() == Some(NOT_ACTIVE) => return Ok(()),
             // A service that is stopping refuses a second request, and stops nevertheless.
@@ -165,7 +129,7 @@ impl ServiceManager for ServiceControlManager {
     }
 
     fn status(&self, name: &str) -> Result<ServiceStatus, ServiceError> {
-        let Some(service) = self.open("query", name, ServiceAccess::QUERY_STATUS)? else {
+        let Some(service) = open("query", name, ServiceAccess::QUERY_STATUS)? else {
             return Ok(ServiceStatus::NotInstalled);
         };
         let status = query(&service, "query", name)?;
@@ -187,7 +151,7 @@ impl ServiceManager for ServiceControlManager {
     }
 
     fn uninstall(&self, name: &str) -> Result<(), ServiceError> {
-        let service = match self.open_ours("uninstall", name, ServiceAccess::DELETE) {
+        let service = match open_ours("uninstall", name, ServiceAccess::DELETE) {
             Err(ServiceError::NotInstalled { .. }) => return Ok(()),
             other => other?,
         };
@@ -219,6 +183,63 @@ impl ServiceManager for ServiceControlManager {
             .collect();
         names.sort();
         Ok(names)
+    }
+}
+
+/// The service of a name, ours or not; None if there is none.
+fn open(
+    what: &'static str,
+    name: &str,
+    access: ServiceAccess,
+) -> Result<Option<Service>, ServiceError> {
+    match manager(ServiceManagerAccess::CONNECT)?.open_service(name, access) {
+        Ok(service) => Ok(Some(service)),
+        Err(error) => match into_io(error) {
+            error if error.raw_os_error() == Some(DOES_NOT_EXIST) => Ok(None),
+            error => Err(ServiceError::failed(what, name)(error)),
+        },
+    }
+}
+
+/// The service of a name if it carries our mark.
+fn open_ours(
+    what: &'static str,
+    name: &str,
+    access: ServiceAccess,
+) -> Result<Service, ServiceError> {
+    let service = open(what, name, access | ServiceAccess::QUERY_CONFIG)?.ok_or_else(|| {
+        ServiceError::NotInstalled {
+            name: name.to_owned(),
+        }
+    })?;
+    let config = service
+        .query_config()
+        .map_err(|error| failed(what, name, error))?;
+    if is_marked(&config.display_name) {
+        Ok(service)
+    } else {
+        Err(ServiceError::Foreign {
+            name: name.to_owned(),
+        })
+    }
+}
+
+/// A setting that not every service manager knows (Wine's lacks some): the service works without.
+fn optional(
+    name: &str,
+    setting: &'static str,
+    result: windows_service::Result<()>,
+) -> Result<(), ServiceError> {
+    match result.map_err(into_io) {
+        Err(error) if error.raw_os_error() == Some(INVALID_LEVEL) => {
+            tracing::warn!(
+                service = name,
+                setting,
+                "this service manager does not know a setting"
+            );
+            Ok(())
+        }
+        other => other.map_err(ServiceError::failed("install", name)),
     }
 }
 

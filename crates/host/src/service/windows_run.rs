@@ -1,6 +1,5 @@
 //! Running as a Windows service: the dispatcher, the controls and the states that the manager wants
 //! to hear. A service that takes long keeps saying so, or the manager would call it hung.
-#![expect(unsafe_code, reason = "the dispatcher's entry point is a raw callback")]
 
 use std::ffi::OsString;
 use std::io;

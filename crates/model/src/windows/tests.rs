@@ -44,7 +44,32 @@ fn the_whole_matrix_of_known_builds() {
             write!(matrix, "     {mark}").unwrap();
         }
     }
-    insta::assert_snapshot!(matrix);
+    insta::assert_snapshot!(matrix, @r###"
+P: process and Hyper-V, p: with a note, H: Hyper-V only
+
+host  14393 16299 17134 17763 18362 18363 19041 19042 20348 25398 26100
+10240     -     -     -     -     -     -     -     -     -     -     -
+10586     -     -     -     -     -     -     -     -     -     -     -
+14393     p     -     -     -     -     -     -     -     -     -     -
+15063     H     -     -     -     -     -     -     -     -     -     -
+16299     H     p     -     -     -     -     -     -     -     -     -
+17134     H     H     p     -     -     -     -     -     -     -     -
+17763     H     H     H     P     -     -     -     -     -     -     -
+18362     H     H     H     H     P     -     -     -     -     -     -
+18363     H     H     H     H     H     P     -     -     -     -     -
+19041     H     H     H     H     H     H     P     -     -     -     -
+19042     H     H     H     H     H     H     H     P     -     -     -
+19043     H     H     H     H     H     H     H     H     -     -     -
+19044     H     H     H     H     H     H     H     H     -     -     -
+19045     H     H     H     H     H     H     H     H     -     -     -
+20348     H     H     H     H     H     H     H     H     P     -     -
+22000     H     H     H     H     H     H     H     H     p     -     -
+22621     H     H     H     H     H     H     H     H     p     -     -
+22631     H     H     H     H     H     H     H     H     p     -     -
+25398     H     H     H     H     H     H     H     H     P     P     -
+26100     H     H     H     H     H     H     H     H     P     P     P
+26200     H     H     H     H     H     H     H     H     H     H     p
+"###);
 }
 
 #[test]
@@ -68,7 +93,34 @@ fn an_operator_can_read_every_kind_of_answer() {
         let verdict = compatibility(&version(host), &version(container), isolation);
         writeln!(answers, "{container} on {host}, {isolation}:\n  {verdict}").unwrap();
     }
-    insta::assert_snapshot!(answers);
+    insta::assert_snapshot!(answers, @r###"
+10.0.17763.1 on 10.0.17763.5820, process:
+  compatible: 32-bit programs fail: only one of host and container has the updates of February 2020
+10.0.17763.973 on 10.0.17763.1039, process:
+  compatible: 32-bit programs fail: only one of host and container has the updates of February 2020
+10.0.17763 on 10.0.20348, process:
+  the container's build 17763 cannot use the kernel of the host's build 20348: needs a host with build 17763 (Windows Server 2019)
+10.0.26100 on 10.0.20348, hyperv:
+  the container's build 26100 is newer than the host's build 20348: needs a host with build 26100 (Windows Server 2025) or newer
+10.0.20348 on 10.0.26100, process:
+  compatible
+10.0.19042 on 10.0.26100, process:
+  the container's build 19042 cannot use the kernel of the host's build 26100: needs a host with build 19042 (Windows Server, version 20H2)
+10.0.20348 on 10.0.26200, process:
+  the container's build 20348 cannot use the kernel of the host's build 26200: needs a host with a build from 20348 (Windows Server 2022) to 26100 (Windows Server 2025)
+10.0.20348 on 10.0.22631, process:
+  compatible: Windows 11, version 23H2 runs process-isolated containers for development and test only
+10.0.14393.1944 on 10.0.14393.1914, process:
+  the container's 10.0.14393.1944 and the host's 10.0.14393.1914 have different updates: needs a host with exactly version 10.0.14393.1944 (Windows Server 2016)
+10.0.14393.1944 on 10.0.14393, process:
+  compatible: build 14393 wants the same updates on host and container, and one of the revisions is not known
+10.0.17134.2 on 10.0.17134.1, process:
+  compatible: different updates on host and container are not guaranteed to work with build 17134
+10.0.17763 on 6.3.9600, hyperv:
+  the host's Windows 6.3.9600 has no containers: needs a host with build 17763 (Windows Server 2019) or newer
+6.3.9600 on 10.0.20348, hyperv:
+  no container can have the version 6.3.9600: needs another image
+"###);
 }
 
 #[test]

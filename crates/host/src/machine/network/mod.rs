@@ -4,7 +4,7 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-mod netlink;
+pub(super) mod netlink;
 #[cfg(windows)]
 mod windows;
 

@@ -2,12 +2,15 @@
 //! kernel and are still checked, so no answer can make us read outside its bytes.
 
 use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
 
 const HEADER: usize = 16;
 const FLAG_REQUEST: u16 = 0x1;
+const FLAG_ACKNOWLEDGE: u16 = 0x4;
 const FLAG_DUMP: u16 = 0x300;
 const FLAG_DUMP_INTERRUPTED: u16 = 0x10;
 const TYPE_ERROR: u16 = 2;
@@ -18,7 +21,7 @@ const BUFFER: usize = 64 * 1024;
 const TRIES: usize = 8;
 
 /// One message of an answer: its type, and its body behind the header.
-pub(super) struct Message {
+pub(in super::super) struct Message {
     pub kind: u16,
     pub body: Vec<u8>,
 }
@@ -38,20 +41,9 @@ pub(super) fn dump(kind: u16, body: &[u8]) -> io::Result<Vec<Message>> {
 
 /// None if the table changed while it was read, so that entries may be missing.
 fn dump_once(kind: u16, body: &[u8]) -> io::Result<Option<Vec<Message>>> {
-    let socket = rustix::net::socket_with(
-        AddressFamily::NETLINK,
-        SocketType::RAW,
-        SocketFlags::CLOEXEC,
-        // The route family is protocol 0, which is the default.
-        None,
-    )?;
-    rustix::net::bind(&socket, &SocketAddrNetlink::new(0, 0))?;
-    rustix::net::sockopt::set_socket_timeout(
-        &socket,
-        rustix::net::sockopt::Timeout::Recv,
-        Some(std::time::Duration::from_secs(5)),
-    )?;
-    let request = request(kind, body);
+    // The route family is protocol 0, which is the default.
+    let socket = connect(None)?;
+    let request = request(kind, FLAG_DUMP, body);
     rustix::net::send(&socket, &request, SendFlags::empty())?;
     let mut messages = Vec::new();
     let mut buffer = vec![0; BUFFER];
@@ -68,12 +60,53 @@ fn dump_once(kind: u16, body: &[u8]) -> io::Result<Option<Vec<Message>>> {
     }
 }
 
-fn request(kind: u16, body: &[u8]) -> Vec<u8> {
+/// Asks for something to be done, and returns once the kernel has said whether it was.
+pub(in super::super) fn ask(
+    protocol: Option<Protocol>,
+    kind: u16,
+    flags: u16,
+    body: &[u8],
+) -> io::Result<()> {
+    /// An answer of more pieces than this is none to our question.
+    const PIECES: usize = 64;
+    let socket = connect(protocol)?;
+    let request = request(kind, flags | FLAG_ACKNOWLEDGE, body);
+    rustix::net::send(&socket, &request, SendFlags::empty())?;
+    let mut buffer = vec![0; BUFFER];
+    for _ in 0..PIECES {
+        let (_, length) = rustix::net::recv(&socket, &mut buffer[..], RecvFlags::TRUNC)?;
+        let answer = buffer
+            .get(..length)
+            .ok_or_else(|| invalid("an answer was cut off"))?;
+        if parse(answer, &mut Vec::new())? == Progress::Done {
+            return Ok(());
+        }
+    }
+    Err(invalid("an answer without an end"))
+}
+
+fn connect(protocol: Option<Protocol>) -> io::Result<OwnedFd> {
+    let socket = rustix::net::socket_with(
+        AddressFamily::NETLINK,
+        SocketType::RAW,
+        SocketFlags::CLOEXEC,
+        protocol,
+    )?;
+    rustix::net::bind(&socket, &SocketAddrNetlink::new(0, 0))?;
+    rustix::net::sockopt::set_socket_timeout(
+        &socket,
+        rustix::net::sockopt::Timeout::Recv,
+        Some(Duration::from_secs(5)),
+    )?;
+    Ok(socket)
+}
+
+fn request(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(HEADER + body.len()).unwrap_or(u32::MAX);
     let mut bytes = Vec::with_capacity(HEADER + body.len());
     bytes.extend(length.to_ne_bytes());
     bytes.extend(kind.to_ne_bytes());
-    bytes.extend((FLAG_REQUEST | FLAG_DUMP).to_ne_bytes());
+    bytes.extend((FLAG_REQUEST | flags).to_ne_bytes());
     bytes.extend(1_u32.to_ne_bytes());
     bytes.extend(0_u32.to_ne_bytes());
     bytes.extend(body);
@@ -104,6 +137,10 @@ fn parse(mut bytes: &[u8], messages: &mut Vec<Message>) -> io::Result<Progress> 
             TYPE_DONE => return Ok(Progress::Done),
             TYPE_ERROR => {
                 let code = u32_at(body, 0).map_or(0, u32::cast_signed);
+                // The acknowledgement of a request is an error message without an error.
+                if code == 0 {
+                    return Ok(Progress::Done);
+                }
                 return Err(io::Error::from_raw_os_error(code.wrapping_neg()));
             }
             _ => messages.push(Message {
@@ -154,7 +191,7 @@ mod tests {
     use super::*;
 
     fn message(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
-        let mut bytes = request(kind, body);
+        let mut bytes = request(kind, flags, body);
         bytes[6..8].copy_from_slice(&flags.to_ne_bytes());
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         bytes

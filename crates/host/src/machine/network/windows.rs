@@ -121,14 +121,14 @@ unsafe fn ip_of_pointer(address: *const SOCKADDR) -> Option<IpAddr> {
     match unsafe { (*address).sa_family } {
         AF_INET => {
             // SAFETY: the family says that this is the structure.
-            let address = unsafe { &*address.cast::<SOCKADDR_IN>() };
+            let address = unsafe { address.cast::<SOCKADDR_IN>().read_unaligned() };
             // SAFETY: all members of the union are the same four bytes.
             let bits = unsafe { address.sin_addr.S_un.S_addr };
             Some(IpAddr::from(bits.to_ne_bytes()))
         }
         AF_INET6 => {
             // SAFETY: the family says that this is the structure.
-            let address = unsafe { &*address.cast::<SOCKADDR_IN6>() };
+            let address = unsafe { address.cast::<SOCKADDR_IN6>().read_unaligned() };
             // SAFETY: all members of the union are the same sixteen bytes.
             Some(IpAddr::from(unsafe { address.sin6_addr.u.Byte }))
         }
