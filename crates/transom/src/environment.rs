@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-use transom_model::os::Os;
+use transom_model::Os;
 
 use crate::suggestion;
 

@@ -3,6 +3,7 @@
 
 mod completion;
 mod config;
+mod doctor;
 mod help;
 mod man;
 mod reference;
@@ -39,6 +40,7 @@ struct Transom {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Doctor(doctor::Doctor),
     Config(config::Config),
     Version(version::Version),
     Completion(completion::Completion),
@@ -50,6 +52,7 @@ enum Command {
 impl Command {
     fn run(self, cx: &Context) -> anyhow::Result<Exit> {
         match self {
+            Self::Doctor(command) => command.run(cx),
             Self::Config(command) => command.run(cx),
             Self::Version(command) => command.run(cx),
             Self::Completion(command) => command.run(cx),
@@ -61,10 +64,13 @@ impl Command {
 }
 
 /// How the overview of commands is ordered: title, then names.
-const GROUPS: &[(&str, &[&str])] = &[(
-    "This command",
-    &["config", "version", "completion", "man", "help"],
-)];
+const GROUPS: &[(&str, &[&str])] = &[
+    ("This machine", &["doctor"]),
+    (
+        "This command",
+        &["config", "version", "completion", "man", "help"],
+    ),
+];
 
 /// The whole command line, with the overview that clap cannot make by itself.
 fn command_line() -> clap::Command {
