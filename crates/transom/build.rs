@@ -18,11 +18,11 @@ fn main() {
     export("TRANSOM_BUILD_PROFILE", env::var("PROFILE").ok());
     export("TRANSOM_BUILD_RUSTC", rustc_version());
 
-    let source = Checkout::find();
-    for path in source.iter().flat_map(Checkout::moves_with_head) {
+    let around = Checkout::around();
+    for path in around.iter().flat_map(Checkout::moves_with_head) {
         println!("cargo::rerun-if-changed={}", path.display());
     }
-    let source = source.as_ref();
+    let source = around.as_ref().filter(|checkout| checkout.is_ours());
     export("TRANSOM_BUILD_COMMIT", source.and_then(Checkout::commit));
     export("TRANSOM_BUILD_TIME", source.and_then(Checkout::commit_time));
     export("TRANSOM_BUILD_DIRTY", source.and_then(Checkout::dirty));
@@ -37,19 +37,25 @@ fn rustc_version() -> Option<String> {
     output(Command::new(env::var_os("RUSTC")?).arg("--version"))
 }
 
-/// The git checkout that this package is a part of.
+/// The git checkout that this package lies in.
 struct Checkout {
     package: PathBuf,
 }
 
 impl Checkout {
-    /// None when there is no git, or when the repository around us is somebody else's: an archive
-    /// that was unpacked inside another project must not report that project's commit.
-    fn find() -> Option<Self> {
+    /// None when there is no git here.
+    fn around() -> Option<Self> {
         let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR")?);
         let checkout = Self { package };
-        checkout.git(&["ls-files", "--error-unmatch", "build.rs"])?;
+        checkout.git(&["rev-parse", "--git-dir"])?;
         Some(checkout)
+    }
+
+    /// Whether the repository around us is ours: an archive that was unpacked inside another project
+    /// must not report that project's commit.
+    fn is_ours(&self) -> bool {
+        self.git(&["ls-files", "--error-unmatch", "build.rs"])
+            .is_some()
     }
 
     fn commit(&self) -> Option<String> {

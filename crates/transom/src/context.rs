@@ -1,8 +1,8 @@
 //! What a command's handler is given. Invariant: made once per invocation, after every setting has
 //! been checked, so a handler never meets a bad option.
 
+use transom_model::Os;
 use transom_model::layout::Layout;
-use transom_model::os::Os;
 
 use crate::environment::{self, Environment};
 use crate::invocation::Invocation;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-use transom_model::os::Os;
+use transom_model::Os;
 
 use crate::suggestion;
 
@@ -29,7 +29,7 @@ pub const OUTPUT: Variable = Variable {
 
 pub const COLOR: Variable = Variable {
     name: "TRANSOM_COLOR",
-    purpose: "When to use colours; stronger than the general variables below",
+    purpose: "When to use colours; stronger than `NO_COLOR` and its like",
     values: "`auto`, `always` or `never`",
     setting: Some("color"),
 };

@@ -6,7 +6,7 @@ use std::io;
 
 use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
-use transom_model::os::Os;
+use transom_model::Os;
 
 /// How a command ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anstream::{AutoStream, ColorChoice};
 use jiff::Timestamp;
-use transom_model::os::Os;
+use transom_model::Os;
 
 use crate::environment::Environment;
 

@@ -7,13 +7,7 @@ use std::process::ExitCode;
 
 use transom::environment::Environment;
 use transom::invocation::{Invocation, Sink};
-use transom_model::os::Os;
-
-const HOST: Os = if cfg!(windows) {
-    Os::Windows
-} else {
-    Os::Linux
-};
+use transom_host::machine::OS;
 
 fn main() -> ExitCode {
     let mut arguments = env::args_os();
@@ -21,8 +15,8 @@ fn main() -> ExitCode {
     let exit = transom::run(&Invocation {
         program,
         arguments: arguments.collect(),
-        environment: Environment::new(HOST, env::vars_os()),
-        host: HOST,
+        environment: Environment::new(OS, env::vars_os()),
+        host: OS,
         now: jiff::Timestamp::now(),
         stdout: Sink::Stdout,
         stderr: Sink::Stderr,

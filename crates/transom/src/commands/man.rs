@@ -47,7 +47,11 @@ fn pages() -> anyhow::Result<Vec<(String, Vec<u8>)>> {
         .map(|(name, command)| {
             let name = name.replace(' ', "-");
             // Pages are found by their full name.
-            let command = command.clone().name(name.clone());
+            let command = command
+                .clone()
+                .name(name.clone())
+                // What `-h` leaves out for brevity belongs in a manual.
+                .mut_args(|argument| argument.hide_short_help(false));
             let mut page = Vec::new();
             Page::new(command)
                 .title(name.to_uppercase())

@@ -3,6 +3,7 @@
 
 mod completion;
 mod config;
+mod doctor;
 mod help;
 mod man;
 mod reference;
@@ -21,7 +22,7 @@ use crate::context::Context;
 use crate::failure::{Advice as _, Exit, Failure};
 use crate::invocation::Invocation;
 use crate::logging;
-use crate::output::{ColorMode, Colors, Output, OutputError, Shown};
+use crate::output::{ColorMode, Colors, Format, Output, OutputError, Shown};
 use crate::settings::Settings;
 use crate::usage::{Early, is_request};
 
@@ -41,6 +42,7 @@ struct Transom {
 #[derive(Debug, Subcommand)]
 enum Command {
     Service(service::Service),
+    Doctor(doctor::Doctor),
     Config(config::Config),
     Version(version::Version),
     Completion(completion::Completion),
@@ -53,6 +55,7 @@ impl Command {
     fn run(self, cx: &Context) -> anyhow::Result<Exit> {
         match self {
             Self::Service(command) => command.run(cx),
+            Self::Doctor(command) => command.run(cx),
             Self::Config(command) => command.run(cx),
             Self::Version(command) => command.run(cx),
             Self::Completion(command) => command.run(cx),
@@ -65,11 +68,12 @@ impl Command {
 
 /// How the overview of commands is ordered: title, then names.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("This machine", &["service"]),
+    ("This machine", &["doctor", "service"]),
     (
-    "This command",
-    &["config", "version", "completion", "man", "help"],
-)];
+        "This command",
+        &["config", "version", "completion", "man", "help"],
+    ),
+];
 
 /// The whole command line, with the overview that clap cannot make by itself.
 fn command_line() -> clap::Command {
@@ -120,9 +124,12 @@ pub(crate) fn run_entry<Program: Entry>(
     let parsed = command_line
         .try_get_matches_from(arguments)
         .and_then(|matches| Program::from_arg_matches(&matches));
-    let reporter = Reporter { invocation, early };
+    let mut reporter = Reporter { invocation, early };
     match parsed {
-        Ok(program) => reporter.outcome(execute(invocation, program)),
+        Ok(program) => {
+            let outcome = execute(&mut reporter, program);
+            reporter.outcome(outcome)
+        }
         Err(error) if is_request(&error) => {
             reporter.outcome(reporter.answer(&error.render().ansi().to_string()))
         }
@@ -130,10 +137,15 @@ pub(crate) fn run_entry<Program: Entry>(
     }
 }
 
-fn execute(invocation: &Invocation, program: impl Entry) -> anyhow::Result<Exit> {
-    let settings = settings(invocation, program.options())?;
-    let cx = Context::new(invocation, settings);
+fn execute(reporter: &mut Reporter<'_>, program: impl Entry) -> anyhow::Result<Exit> {
+    let invocation = reporter.invocation;
+    let cx = Context::new(invocation, settings(invocation, program.options())?);
     let settings = &cx.settings;
+    // From here on the file has its say in how failures are shown, too.
+    reporter.early = Early {
+        json: settings.output.value == Format::Json,
+        color: settings.color.value,
+    };
     logging::start(
         &settings.log_level.value,
         settings.log_format.value,
@@ -170,7 +182,7 @@ fn colors(invocation: &Invocation, mode: ColorMode) -> Colors {
     )
 }
 
-/// Says how it ended. Works before there are settings, so it looks at flags and variables only.
+/// Says how it ended. Works before there are settings: then it looks at flags and variables only.
 struct Reporter<'a> {
     invocation: &'a Invocation,
     early: Early,
@@ -189,7 +201,7 @@ impl Reporter<'_> {
     fn answer(&self, text: &str) -> anyhow::Result<Exit> {
         let colors = colors(self.invocation, self.early.color);
         let output = Output::new(
-            crate::output::Format::Table,
+            Format::Table,
             Shown::plain(self.invocation.now),
             false,
             self.invocation.stdout.open(colors.stdout),

@@ -198,7 +198,12 @@ fn snippet(text: &str, line: usize, column: usize, length: usize) -> String {
         if number == line {
             let before = visible(&content.chars().take(column - 1).collect::<String>());
             let blank = " ".repeat(unicode_width::UnicodeWidthStr::width(before.as_str()));
-            let marks = "^".repeat(length.max(1));
+            let rest = content
+                .trim_end()
+                .chars()
+                .count()
+                .saturating_sub(column - 1);
+            let marks = "^".repeat(length.min(rest).max(1));
             let _ = write!(snippet, "\n{:>gutter$} | {blank}{marks}", "");
         }
     }
@@ -302,7 +307,7 @@ mod tests {
         insta::assert_snapshot!(problem("output: json\n  color: \"never\n"), @r#"
         line 1, column 9: `json color` is not possible here
         1 | output: json
-          |         ^^^^^^^^^^
+          |         ^^^^
         2 |   color: "never
         hint: did you mean `json`?
         "#);

@@ -12,8 +12,8 @@ use std::fmt;
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::ValueEnum;
 use serde::Serialize;
+use transom_model::Os;
 use transom_model::layout::Layout;
-use transom_model::os::Os;
 
 use crate::arguments::GlobalOptions;
 use crate::environment::{self, Environment, NotText, Variable};

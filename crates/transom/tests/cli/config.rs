@@ -181,3 +181,13 @@ fn a_misspelt_variable_is_noticed_where_people_look_for_it() {
     );
     assert_eq!(quiet.stderr, "");
 }
+
+#[test]
+fn the_file_decides_the_form_of_failures_too() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.write("my.yaml", "output: json\n");
+    let arguments = ["help", "nothing", "--config"].map(std::ffi::OsStr::new);
+    let outcome = sandbox.run(arguments.iter().copied().chain([file.as_os_str()]));
+    let error: serde_json::Value = serde_json::from_str(&outcome.stderr).unwrap();
+    assert_eq!(error["error"]["kind"], "not-found");
+}

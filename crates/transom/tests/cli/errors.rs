@@ -12,7 +12,7 @@ fn an_unknown_verb_gets_a_suggestion() {
     --- stdout
     --- stderr
     error: unrecognized subcommand 'docter'
-      hint: try --help
+      hint: did you mean `doctor`?
 
     Usage: transom [OPTIONS] <COMMAND>
     ");
@@ -96,7 +96,7 @@ fn errors_are_json_when_json_was_asked_for() {
     exit: 2
     --- stdout
     --- stderr
-    {"error":{"message":"unrecognized subcommand 'docter'","causes":[],"hint":"try --help","code":2,"kind":"usage"}}
+    {"error":{"message":"unrecognized subcommand 'docter'","causes":[],"hint":"did you mean `doctor`?","code":2,"kind":"usage"}}
     "#);
     insta::assert_snapshot!(sandbox.run(["-o", "json"]).transcript(), @r#"
     exit: 2

@@ -35,6 +35,7 @@ fn manual_pages_are_written_for_every_command() {
     transom-config-path.1
     transom-config-show.1
     transom-config.1
+    transom-doctor.1
     transom-help.1
     transom-man.1
     transom-version.1
@@ -43,6 +44,7 @@ fn manual_pages_are_written_for_every_command() {
     let first = fs_err::read_to_string(folder.join("transom.1")).unwrap();
     assert_eq!(first, sandbox.run(["man"]).stdout);
     assert!(first.contains(".TH TRANSOM 1"), "{first}");
+    assert!(first.contains("Form of log events"), "{first}");
 }
 
 #[test]

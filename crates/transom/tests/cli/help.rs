@@ -12,6 +12,9 @@ fn without_a_command_the_overview_is_printed_on_stderr() {
 
     Usage: transom [OPTIONS] <COMMAND>
 
+    This machine:
+      doctor      Show what this machine can do, and what it lacks
+
     This command:
       config      Show settings and where they come from
       version     Show what this binary was built from

@@ -4,6 +4,8 @@
 mod config;
 #[cfg(test)]
 mod console;
+#[cfg(test)]
+mod doctor;
 mod errors;
 mod generated;
 mod guides;
