@@ -233,7 +233,7 @@ impl UnitStore {
                 )))
             }
             Content::Unit | Content::Linked => {
-                let path = self.linked_file(file);
+                let path = linked_file(file);
                 index::read_unit_file(&path)
                     .map(|bytes| {
                         Some(UnitSource {
@@ -244,17 +244,6 @@ impl UnitStore {
                     .map_err(|error| Box::new(bad(Some(&path), unreadable(&path, &error))))
             }
         }
-    }
-
-    /// Where the text is: a pointer file to the same name elsewhere holds only a path.
-    fn linked_file(&self, file: &index::FileEntry) -> Utf8PathBuf {
-        if file.content == Content::Linked
-            && fs_err::read_link(&file.path).is_err()
-            && let Ok(text) = fs_err::read_to_string(&file.path)
-        {
-            return Utf8PathBuf::from(text.trim());
-        }
-        file.path.clone()
     }
 
     /// Drop-ins in the order they apply: by file name; of equal names the more special counts.
@@ -366,12 +355,23 @@ impl UnitStore {
         let Some(file) = self.file(name) else {
             return Ok(None);
         };
-        let path = self.linked_file(file);
+        let path = linked_file(file);
         let bytes =
             index::read_unit_file(&path).map_err(|source| LoadError::read(&path, source))?;
         let source = UnitSource { path, bytes };
         Ok(Some(parse(name, Some(&source), &[], &self.specifiers)))
     }
+}
+
+/// Where the text is: a pointer file to the same name elsewhere holds only a path.
+fn linked_file(file: &index::FileEntry) -> Utf8PathBuf {
+    if file.content == Content::Linked
+        && fs_err::read_link(&file.path).is_err()
+        && let Ok(text) = fs_err::read_to_string(&file.path)
+    {
+        return Utf8PathBuf::from(text.trim());
+    }
+    file.path.clone()
 }
 
 /// `foo.service` or `service` as it is spelled in a folder.
