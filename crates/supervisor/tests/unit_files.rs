@@ -1,6 +1,11 @@
 //! Unit files as people write them: what they become, what is reported, how they are found and
 //! enabled. Everything here runs on both systems; files of either are read on either.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop here"
+)]
+
 use camino::{Utf8Path, Utf8PathBuf};
 use transom_model::os::Os;
 use transom_supervisor::unit::install::{self, InstallError, InstallOperation, InstallPlan};
@@ -540,6 +545,46 @@ fn aliases_that_lead_in_a_circle_are_named_not_followed() {
     machine.write("etc/b.service", "a.service");
     assert!(matches!(
         machine.store().get(&name("a.service")),
+        LoadOutcome::Bad(_)
+    ));
+}
+
+#[test]
+fn other_logs_become_the_units_log_and_say_so() {
+    let unit = read(
+        "a.service",
+        "a.service",
+        "[Service]\nExecStart=/bin/a\nStandardOutput=syslog\n",
+        Os::Linux,
+    );
+    assert_eq!(
+        problems(&unit),
+        "Warning a.service:3: StandardOutput=: `syslog` is taken as journal: there is one log"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn links_to_nothing_pipes_and_dangling_links_neither_hang_nor_stop_the_others() {
+    use fs_err::os::unix::fs::symlink;
+
+    let machine = Machine::new(Os::Linux);
+    machine.write("lib/web.service", SERVICE);
+    machine.write("lib/web.service.d/10-a.conf", "[Service]\nNice=5\n");
+    machine.write("etc/web.service.d/keep.conf", "[Service]\nUMask=077\n");
+    let etc = machine.root().join("etc");
+    symlink("/dev/null", etc.join("web.service.d/10-a.conf")).unwrap();
+    symlink("/absent/gone.service", etc.join("gone.service")).unwrap();
+    symlink("/dev/zero", etc.join("endless.service")).unwrap();
+    let service = machine.unit("web.service");
+    assert_eq!(service.service().unwrap().nice, 0);
+    assert_eq!(service.service().unwrap().umask, 0o077);
+    assert_eq!(
+        machine.store().get(&name("gone.service")),
+        LoadOutcome::NotFound
+    );
+    assert!(matches!(
+        machine.store().get(&name("endless.service")),
         LoadOutcome::Bad(_)
     ));
 }

@@ -24,7 +24,7 @@ impl ConditionFacts for FakeMachine {
         self.paths.iter().any(|path| glob_matches(pattern, path))
     }
     fn is_directory(&self, path: &str) -> bool {
-        self.path_exists(path) && path.ends_with(".d")
+        self.path_exists(path) && path.contains(".d")
     }
     fn is_symbolic_link(&self, _: &str) -> bool {
         false
