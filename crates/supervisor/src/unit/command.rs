@@ -152,7 +152,7 @@ impl ExecCommand {
         for word in &self.args {
             match Piece::whole_word_variable(word) {
                 Some(name) => {
-                    expanded.extend(lookup(name).iter().flat_map(|value| split_value(value)))
+                    expanded.extend(lookup(name).iter().flat_map(|value| split_value(value)));
                 }
                 None => expanded.push(
                     Piece::all(word)

@@ -85,13 +85,12 @@ fn shell_pair<'a>(
         while let Some(character) = characters.next() {
             let is_escape = character == '\\'
                 && match (os, quote) {
-                    (_, Some('\'')) => false,
+                    (_, Some('\'')) | (Os::Windows, None) => false,
                     (Os::Linux, None) => true,
                     (Os::Linux, Some(_)) => {
                         matches!(characters.peek(), Some('"' | '\\' | '$' | '`') | None)
                     }
                     (Os::Windows, Some(_)) => characters.peek() == Some(&'"'),
-                    (Os::Windows, None) => false,
                 };
             if is_escape {
                 match characters.next() {

@@ -194,3 +194,6 @@ impl Install {
         self == &Self::default()
     }
 }
+
+#[cfg(test)]
+mod tests;

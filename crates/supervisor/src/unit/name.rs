@@ -270,7 +270,7 @@ fn escape_forbidden(text: &str) -> String {
 fn push_escaped_bytes(target: &mut String, character: char) {
     let mut buffer = [0; 4];
     for byte in character.encode_utf8(&mut buffer).bytes() {
-        target.push_str(&format!("\\x{byte:02x}"));
+        target.extend(["\\x", &format!("{byte:02x}")]);
     }
 }
 

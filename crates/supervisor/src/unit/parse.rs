@@ -85,6 +85,7 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     fn file(&mut self, source: &UnitSource) {
+        let earlier = self.problems.len();
         let parsed = syntax::parse(&source.bytes, &source.path, self.specifiers.os);
         self.problems.extend(parsed.problems);
         for (section, line) in parsed.sections {
@@ -93,6 +94,7 @@ impl Reading<'_> {
         for assignment in &parsed.assignments {
             self.assignment(assignment, &source.path);
         }
+        self.problems[earlier..].sort_by_key(|problem| problem.line);
     }
 
     /// Reports sections that mean nothing in this unit.

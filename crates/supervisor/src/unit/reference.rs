@@ -5,20 +5,20 @@ use super::directives::{self, Directive, Section, Support};
 
 /// The page `docs/reference/unit-files.md`.
 pub fn reference_markdown() -> String {
-    let mut page = String::from(INTRODUCTION);
+    let mut page = vec![INTRODUCTION.to_owned()];
     for section in Section::ALL {
-        page.push_str(&format!("\n## [{}]\n\n", section.name()));
+        page.push(format!("\n## [{}]\n\n", section.name()));
         let known: Vec<Directive> = directives::all()
             .filter(|entry| entry.section == section)
             .collect();
-        page.push_str("| directive | value | meaning |\n|---|---|---|\n");
+        page.push("| directive | value | meaning |\n|---|---|---|\n".to_owned());
         for entry in &known {
             let limit = match entry.support {
                 Support::Full(_) => String::new(),
                 Support::Limited(_, restriction) => format!(" ({restriction})"),
                 Support::None(_) => continue,
             };
-            page.push_str(&format!(
+            page.push(format!(
                 "| `{}=` | {} | {}{limit} |\n",
                 entry.name, entry.value, entry.summary
             ));
@@ -28,10 +28,10 @@ pub fn reference_markdown() -> String {
             push_conditions(&mut page);
         }
     }
-    page
+    page.concat()
 }
 
-fn push_not_supported(page: &mut String, known: &[Directive]) {
+fn push_not_supported(page: &mut Vec<String>, known: &[Directive]) {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for entry in known {
         let Support::None(reason) = entry.support else {
@@ -46,26 +46,26 @@ fn push_not_supported(page: &mut String, known: &[Directive]) {
     if reasons.is_empty() {
         return;
     }
-    page.push_str("\nKnown and not supported; each use is reported:\n\n");
+    page.push("\nKnown and not supported; each use is reported:\n\n".to_owned());
     for (reason, names) in reasons {
-        page.push_str(&format!("- {reason}: {}\n", names.join(", ")));
+        page.push(format!("- {reason}: {}\n", names.join(", ")));
     }
 }
 
-fn push_conditions(page: &mut String) {
+fn push_conditions(page: &mut Vec<String>) {
     let join = |names: &mut dyn Iterator<Item = &str>| {
         names
             .map(|name| format!("`{name}`"))
             .collect::<Vec<_>>()
             .join(", ")
     };
-    page.push_str("\n### Conditions\n\n");
-    page.push_str(CONDITIONS);
-    page.push_str(&format!(
+    page.push("\n### Conditions\n\n".to_owned());
+    page.push(CONDITIONS.to_owned());
+    page.push(format!(
         "\nDecided: {}\n",
         join(&mut KINDS.iter().map(|(name, _)| *name))
     ));
-    page.push_str(&format!(
+    page.push(format!(
         "\nNever met, and reported, because nothing here can decide them: {}\n",
         join(&mut UNDECIDABLE_KINDS.into_iter())
     ));

@@ -113,17 +113,15 @@ impl Reader<'_> {
             );
             return None;
         }
-        match str::from_utf8(raw) {
-            Ok(line) => Some(line),
-            Err(_) => {
-                self.problem(
-                    Some(number),
-                    Severity::Warning,
-                    "the line is not valid UTF-8 and is ignored",
-                );
-                None
-            }
+        let line = str::from_utf8(raw).ok();
+        if line.is_none() {
+            self.problem(
+                Some(number),
+                Severity::Warning,
+                "the line is not valid UTF-8 and is ignored",
+            );
         }
+        line
     }
 
     fn continuation<'b>(&mut self, line: &'b str, number: u32, os: Os) -> (&'b str, bool) {
@@ -131,7 +129,7 @@ impl Reader<'_> {
             return (line, false);
         };
         let run = line.len() - line.trim_end_matches('\\').len();
-        if run % 2 == 0 && os == Os::Linux {
+        if run.is_multiple_of(2) && os == Os::Linux {
             // An escaped backslash is not a continuation.
             return (line, false);
         }
@@ -228,10 +226,10 @@ pub fn render(assignments: &[Assignment]) -> String {
             if section.is_some() {
                 text.push('\n');
             }
-            text.push_str(&format!("[{}]\n", assignment.section));
+            text.extend(["[", &assignment.section, "]\n"]);
             section = Some(&assignment.section);
         }
-        text.push_str(&format!("{}={}", assignment.key, assignment.value));
+        text.extend([&assignment.key, "=", &assignment.value]);
         if assignment.value.ends_with('\\') {
             // Continued by an empty line, the backslash before stays a part of the value.
             text.push_str(" \\\n");

@@ -113,13 +113,19 @@ fn scaled(number: &str, scale: u64) -> Option<u128> {
     } else {
         whole.parse().ok()?
     };
-    let mut value = u128::from(whole) * u128::from(scale);
-    let mut weight = u128::from(scale);
-    for digit in fraction.chars() {
-        weight /= 10;
-        value += u128::from(digit.to_digit(10)?) * weight;
+    if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
     }
-    Some(value)
+    // Digits beyond these are less than the smallest unit.
+    let kept = &fraction[..fraction.len().min(15)];
+    let digits: u128 = if kept.is_empty() {
+        0
+    } else {
+        kept.parse().ok()?
+    };
+    let places = u32::try_from(kept.len()).ok()?;
+    let scale = u128::from(scale);
+    Some(u128::from(whole) * scale + digits * scale / 10_u128.pow(places))
 }
 
 /// Prints a span as systemd does: `1min 30s`; `infinity` for `None`.

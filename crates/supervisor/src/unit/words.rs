@@ -243,7 +243,7 @@ fn quote_with_escapes(word: &str) -> String {
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
             control if control.is_control() => {
-                quoted.push_str(&format!("\\u{:04x}", u32::from(control)));
+                quoted.extend(["\\u", &format!("{:04x}", u32::from(control))]);
             }
             other => quoted.push(other),
         }

@@ -10,7 +10,7 @@ use jiff::civil::{Date, DateTime, Weekday};
 
 pub use parse::CalendarError;
 
-/// One microsecond-second: seconds are counted in millionths, so `0.5` is exact.
+/// Seconds are counted in millionths, so that `0.5` is exact.
 const SECOND: u32 = 1_000_000;
 
 /// Years that events may fall into, as in systemd.
@@ -77,9 +77,9 @@ impl Range {
         let value = if from <= self.start {
             self.start
         } else {
-            let step = self.step.unwrap_or(1);
-            self.start
-                .checked_add((from - self.start).div_ceil(step).checked_mul(step)?)?
+            let every = self.step.unwrap_or(1);
+            let steps = (from - self.start).div_ceil(every);
+            self.start.checked_add(steps.checked_mul(every)?)?
         };
         (value <= stop).then_some(value)
     }
@@ -115,7 +115,7 @@ impl Component {
     }
 
     /// The same days counted from the start of a month of `length` days.
-    fn from_end(&self, length: u32) -> Self {
+    fn turned_around(&self, length: u32) -> Self {
         let turn = |value: u32| (length + 1).saturating_sub(value);
         Self(
             self.0
@@ -167,7 +167,7 @@ impl CalendarEvent {
 
     fn days_in_month(&self, length: u32) -> Component {
         if self.days_from_end && !self.days.0.is_empty() {
-            self.days.from_end(length)
+            self.days.turned_around(length)
         } else {
             self.days.clone()
         }

@@ -239,23 +239,21 @@ fn parse_component(
             .ok_or_else(|| CalendarError::OutOfRange {
                 text: written.to_owned(),
                 minimum,
-                maximum: if maximum > 3000 {
+                maximum: if is_in_microseconds(maximum) {
                     maximum / SECOND
                 } else {
                     maximum
                 },
             })
     };
-    // Steps of fractions are told from steps of whole numbers by the field's own scale.
-    let is_scaled = maximum > 3000;
     let mut ranges = Vec::new();
     for part in text.split(',') {
-        let (span, step) = match part.split_once('/') {
+        let (span, written_step) = match part.split_once('/') {
             Some((span, step)) => (span, Some(step)),
             None => (part, None),
         };
         let (start, stop) = match span.split_once("..") {
-            Some((start, stop)) => (value(start)?, Some(value(stop)?)),
+            Some((first, last)) => (value(first)?, Some(value(last)?)),
             None => (value(span)?, None),
         };
         if stop.is_some_and(|stop| stop < start) {
@@ -263,32 +261,42 @@ fn parse_component(
                 text: part.to_owned(),
             });
         }
-        let step = step
-            .map(|written| {
-                let parse = if is_scaled {
-                    parse_seconds
-                } else {
-                    parse_number
-                };
-                parse(written)
-                    .filter(|step| (1..=maximum).contains(step))
-                    .ok_or_else(|| CalendarError::OutOfRange {
-                        text: written.to_owned(),
-                        minimum: 1,
-                        maximum: if is_scaled { 59 } else { maximum },
-                    })
-            })
+        let mut every = written_step
+            .map(|written| parse_step(written, maximum))
             .transpose()?;
         // Ranges of whole numbers step by one; seconds step by whole seconds unless told otherwise.
-        let step = match (stop, step) {
-            (Some(_), None) if is_scaled => Some(SECOND),
-            (_, step) => step,
-        };
-        ranges.push(Range { start, stop, step });
+        if is_in_microseconds(maximum) && stop.is_some() && every.is_none() {
+            every = Some(SECOND);
+        }
+        ranges.push(Range {
+            start,
+            stop,
+            step: every,
+        });
     }
     ranges.sort_unstable();
     ranges.dedup();
     Ok(Component(ranges))
+}
+
+/// The field of seconds is told from the others by its scale.
+fn is_in_microseconds(maximum: u32) -> bool {
+    maximum >= SECOND
+}
+
+fn parse_step(written: &str, maximum: u32) -> Result<u32, CalendarError> {
+    let (parse, shown): (fn(&str) -> Option<u32>, u32) = if is_in_microseconds(maximum) {
+        (parse_seconds, maximum / SECOND)
+    } else {
+        (parse_number, maximum)
+    };
+    parse(written)
+        .filter(|step| (1..=maximum).contains(step))
+        .ok_or_else(|| CalendarError::OutOfRange {
+            text: written.to_owned(),
+            minimum: 1,
+            maximum: shown,
+        })
 }
 
 fn parse_number(text: &str) -> Option<u32> {

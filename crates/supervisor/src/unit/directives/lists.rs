@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
+use transom_model::os::Os;
 
 use super::draft::{Draft, Input};
-use crate::unit::command::ExecCommand;
+use crate::unit::command::{ExecCommand, is_variable_name};
 use crate::unit::name::UnitName;
 use crate::unit::paths::{has_parent_step, is_absolute};
 use crate::unit::service::{Limit, Resource, ServiceDirectories};
@@ -20,7 +21,7 @@ pub(super) fn dependencies(
     if input.is_empty() {
         // systemd keeps dependencies for ever; saying so is better than surprising either way.
         return Err(ValueError::new(
-            "dependencies cannot be taken back by an empty value; it has no effect",
+            "dependencies cannot be taken back by an empty value",
         ));
     }
     let own = input.name.clone();
@@ -115,6 +116,12 @@ pub(super) fn environment(
     }
     for word in input.words()? {
         match word.split_once('=').filter(|(name, _)| !name.is_empty()) {
+            // Windows has names such as `ProgramFiles(x86)`.
+            Some((name, _)) if input.os() == Os::Linux && !is_variable_name(name) => {
+                input.warn(format!(
+                    "`{name}` is not the name of a variable; it is ignored"
+                ));
+            }
             Some((name, value)) => list.push((name.to_owned(), value.to_owned())),
             None => input.warn_about(ValueError::with_hint(
                 format!("`{word}` is not NAME=value"),

@@ -284,28 +284,14 @@ pub(super) const TABLE: &[Directive] = &[
         "StandardOutput",
         "inherit, null, journal, file:path, append:path, truncate:path",
         "Where standard output goes; journal is the log of the unit",
-        |draft, input| {
-            set(
-                draft,
-                input,
-                |draft| &mut draft.service.standard_output,
-                standard_output,
-            )
-        },
+        |draft, input| set_output(draft, input, |draft| &mut draft.service.standard_output),
     ),
     full(
         S,
         "StandardError",
         "as StandardOutput",
         "Where standard error goes; inherit is where output goes",
-        |draft, input| {
-            set(
-                draft,
-                input,
-                |draft| &mut draft.service.standard_error,
-                standard_output,
-            )
-        },
+        |draft, input| set_output(draft, input, |draft| &mut draft.service.standard_error),
     ),
     full(
         S,
@@ -523,15 +509,36 @@ fn standard_input(input: &Input<'_>) -> Result<StandardInput, ValueError> {
     }
 }
 
+fn set_output(
+    draft: &mut Draft,
+    input: &mut Input<'_>,
+    field: fn(&mut Draft) -> &mut StandardOutput,
+) -> Result<(), ValueError> {
+    set(draft, input, field, standard_output)?;
+    if is_older_log(input.raw) {
+        input.warn(format!(
+            "`{}` is taken as journal: there is one log",
+            input.raw
+        ));
+    }
+    Ok(())
+}
+
+/// Other logs of a Linux machine, some of them for its console too.
+fn is_older_log(value: &str) -> bool {
+    matches!(
+        value.strip_suffix("+console").unwrap_or(value),
+        "syslog" | "kmsg"
+    ) || value == "journal+console"
+}
+
 fn standard_output(input: &Input<'_>) -> Result<StandardOutput, ValueError> {
     let text = input.text()?;
     match text.as_str() {
         "inherit" => return Ok(StandardOutput::Inherit),
         "null" => return Ok(StandardOutput::Null),
-        // There is one log; systemd has mapped the older names to it for years.
-        "journal" | "journal+console" | "syslog" | "syslog+console" | "kmsg" | "kmsg+console" => {
-            return Ok(StandardOutput::Journal);
-        }
+        "journal" => return Ok(StandardOutput::Journal),
+        other if is_older_log(other) => return Ok(StandardOutput::Journal),
         _ => {}
     }
     let with_path = |path: &str| input.check_path(path);

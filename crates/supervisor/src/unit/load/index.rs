@@ -228,7 +228,7 @@ fn is_instance_link(name: &UnitName, target: &UnitName) -> bool {
     name.template().as_ref() == Some(target)
 }
 
-fn links_to_nothing(path: &Utf8Path) -> bool {
+pub(crate) fn links_to_nothing(path: &Utf8Path) -> bool {
     fs_err::read_link(path).is_ok_and(|target| target.as_os_str() == "/dev/null")
 }
 
@@ -244,12 +244,14 @@ fn pointed_at(text: &str, os: Os) -> Option<UnitName> {
 /// The whole of a small file; `None` for a larger one, which is neither mask nor pointer.
 fn read_start(path: &Utf8Path) -> io::Result<Option<String>> {
     const LONGEST: u64 = 4096;
-    let file = fs_err::File::open(path)?;
-    if !file.metadata()?.is_file() {
+    // Opening a pipe would wait for somebody to write into it.
+    if !fs_err::metadata(path)?.is_file() {
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    file.take(LONGEST + 1).read_to_end(&mut bytes)?;
+    fs_err::File::open(path)?
+        .take(LONGEST + 1)
+        .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LONGEST {
         return Ok(None);
     }
@@ -258,6 +260,10 @@ fn read_start(path: &Utf8Path) -> io::Result<Option<String>> {
 
 /// The bytes of a unit file, one more than allowed at most.
 pub(crate) fn read_unit_file(path: &Utf8Path) -> io::Result<Vec<u8>> {
+    if !fs_err::metadata(path)?.is_file() {
+        let message = format!("`{path}` is not a regular file");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
     let mut bytes = Vec::new();
     fs_err::File::open(path)?
         .take(MAXIMUM_FILE_SIZE + 1)

@@ -233,28 +233,15 @@ impl UnitStore {
                 )))
             }
             Content::Unit | Content::Linked => {
-                let path = self.linked_file(file);
-                index::read_unit_file(&path)
-                    .map(|bytes| {
-                        Some(UnitSource {
-                            path: path.clone(),
-                            bytes,
-                        })
-                    })
-                    .map_err(|error| Box::new(bad(Some(&path), unreadable(&path, &error))))
+                let path = linked_file(file);
+                match index::read_unit_file(&path) {
+                    Ok(bytes) => Ok(Some(UnitSource { path, bytes })),
+                    // A link whose file is gone.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                    Err(error) => Err(Box::new(bad(Some(&path), unreadable(&path, &error)))),
+                }
             }
         }
-    }
-
-    /// Where the text is: a pointer file to the same name elsewhere holds only a path.
-    fn linked_file(&self, file: &index::FileEntry) -> Utf8PathBuf {
-        if file.content == Content::Linked
-            && fs_err::read_link(&file.path).is_err()
-            && let Ok(text) = fs_err::read_to_string(&file.path)
-        {
-            return Utf8PathBuf::from(text.trim());
-        }
-        file.path.clone()
     }
 
     /// Drop-ins in the order they apply: by file name; of equal names the more special counts.
@@ -272,7 +259,11 @@ impl UnitStore {
                 chosen.insert(file_name, path.clone());
             }
         }
-        chosen.into_values().collect()
+        // A drop-in that is a link to nothing only hides others of its name.
+        chosen
+            .into_values()
+            .filter(|path| !index::links_to_nothing(path))
+            .collect()
     }
 
     /// Adds what `.wants`, `.requires` and `.upholds` folders say.
@@ -366,12 +357,34 @@ impl UnitStore {
         let Some(file) = self.file(name) else {
             return Ok(None);
         };
-        let path = self.linked_file(file);
-        let bytes =
-            index::read_unit_file(&path).map_err(|source| LoadError::read(&path, source))?;
-        let source = UnitSource { path, bytes };
-        Ok(Some(parse(name, Some(&source), &[], &self.specifiers)))
+        let read = |path: Utf8PathBuf| match index::read_unit_file(&path) {
+            Ok(bytes) => Ok(UnitSource { path, bytes }),
+            Err(source) => Err(LoadError::read(&path, source)),
+        };
+        let fragment = read(linked_file(file))?;
+        let drop_ins: Vec<UnitSource> = self
+            .drop_ins(name, name)
+            .into_iter()
+            .map(read)
+            .collect::<Result<_, _>>()?;
+        Ok(Some(parse(
+            name,
+            Some(&fragment),
+            &drop_ins,
+            &self.specifiers,
+        )))
     }
+}
+
+/// Where the text is: a pointer file to the same name elsewhere holds only a path.
+fn linked_file(file: &index::FileEntry) -> Utf8PathBuf {
+    if file.content == Content::Linked
+        && fs_err::read_link(&file.path).is_err()
+        && let Ok(text) = fs_err::read_to_string(&file.path)
+    {
+        return Utf8PathBuf::from(text.trim());
+    }
+    file.path.clone()
 }
 
 /// `foo.service` or `service` as it is spelled in a folder.

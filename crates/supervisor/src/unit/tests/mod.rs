@@ -1,0 +1,8 @@
+//! Rules of the small languages inside of unit files, and properties that hold for any input.
+
+mod calendar;
+mod commands;
+mod conditions;
+mod names;
+mod properties;
+mod values;
