@@ -54,9 +54,8 @@ fn clippy_for_linux(workspace: &Workspace) -> Result<()> {
 }
 
 fn clippy_for_windows(workspace: &Workspace) -> Result<()> {
-    let mut clippy = workspace.windows_cargo();
+    let mut clippy = workspace.windows_clippy();
     clippy
-        .arg("clippy")
         .args(Workspace::windows_selection())
         .args(DENY_WARNINGS);
     run::visibly(&mut clippy)
