@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 
 use crate::environment::{self, Environment};
 
+const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 pub(crate) const WINDOWS_TARGET: &str = "x86_64-pc-windows-gnu";
 
 /// Crates that only make sense on a Linux developer machine: not built for Windows.
@@ -105,7 +106,18 @@ impl Workspace {
 
     /// The compiler for Windows: Debian's, which has a standard library for that target.
     pub(crate) fn windows_cargo(&self) -> Command {
-        let mut command = self.command("/usr/bin/cargo");
+        self.with_windows_compiler(DEBIAN_CARGO)
+    }
+
+    /// Debian's clippy. Asked for a `clippy`, its cargo might find the one of another compiler first.
+    pub(crate) fn windows_clippy(&self) -> Command {
+        let mut command = self.with_windows_compiler("/usr/bin/cargo-clippy");
+        command.env("CARGO", DEBIAN_CARGO).arg("clippy");
+        command
+    }
+
+    fn with_windows_compiler(&self, program: &str) -> Command {
+        let mut command = self.command(program);
         command
             .env("RUSTC", "/usr/bin/rustc")
             .env("RUSTDOC", "/usr/bin/rustdoc")

@@ -54,9 +54,8 @@ fn clippy_for_linux(workspace: &Workspace) -> Result<()> {
 }
 
 fn clippy_for_windows(workspace: &Workspace) -> Result<()> {
-    let mut clippy = workspace.windows_cargo();
+    let mut clippy = workspace.windows_clippy();
     clippy
-        .arg("clippy")
         .args(Workspace::windows_selection())
         .args(DENY_WARNINGS);
     run::visibly(&mut clippy)
@@ -66,7 +65,13 @@ fn clippy_for_windows(workspace: &Workspace) -> Result<()> {
 fn check_dependencies(workspace: &Workspace) -> Result<Option<String>> {
     let deny =
         |check: &[&str]| run::visibly(workspace.cargo().args(["deny", "--offline"]).args(check));
-    deny(&["check", "bans", "licenses", "sources"])?;
+    deny(&[
+        "check",
+        "--hide-inclusion-graph",
+        "bans",
+        "licenses",
+        "sources",
+    ])?;
     if has_advisories(workspace) {
         deny(&["check", "--disable-fetch", "advisories"])?;
         return Ok(None);

@@ -103,9 +103,10 @@ fn run_on_linux(workspace: &Workspace, program: &Path, arguments: &[String]) -> 
 
 /// Runs nextest and reads its own report.
 pub(crate) fn run_counted(workspace: &Workspace, profile: &str, nextest: &mut Command) -> Ran {
+    // Nextest writes its reports below the checkout, wherever the build output is.
     let report = workspace
-        .target
-        .join("nextest")
+        .root
+        .join("target/nextest")
         .join(profile)
         .join("junit.xml");
     if report.exists()
