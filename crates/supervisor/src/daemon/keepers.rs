@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use transom_host::files::{Access, FileError, Files};
 use transom_host::ipc::{self, Endpoint, LineStream, Stream};
 use transom_host::process::{GroupId, Identity, Lifetime, Output, Spawn};
@@ -21,6 +21,7 @@ const MOST_ORDERS: usize = 1024;
 /// How long a fresh keeper may take to answer, also on a machine that is busy booting.
 const START_LIMIT: Duration = Duration::from_secs(30);
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+const FAREWELL_LIMIT: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_millis(20);
 /// How long killing what a dead keeper left may take.
 pub(super) const KILL_LIMIT: Duration = Duration::from_secs(10);
@@ -243,9 +244,21 @@ impl Conversation {
                             return Some(format!("its keeper hung up: {}", chain(&error)));
                         }
                     }
-                    None => return None,
+                    None => {
+                        self.see_off(stream).await;
+                        return None;
+                    }
                 },
             }
+        }
+    }
+
+    /// Waits until the keeper has read its last order and hung up. Hanging up first could cost it the
+    /// orders that it has not read yet.
+    async fn see_off(&self, stream: &mut LineStream<Stream>) {
+        let farewell = async { while let Ok(Some(_)) = stream.receive::<Report>().await {} };
+        if timeout(FAREWELL_LIMIT, farewell).await.is_err() {
+            tracing::warn!(unit = %self.unit, "the keeper did not end when it was told to");
         }
     }
 

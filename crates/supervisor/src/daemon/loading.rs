@@ -1,7 +1,7 @@
 //! Unit files to catalog. Everything the files of this machine name is loaded, and whatever a request
 //! names besides, such as an instance of a template.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -21,6 +21,7 @@ const LARGEST_STAMP: u64 = 128;
 pub(super) struct Loader {
     folders: Vec<Utf8PathBuf>,
     stamps: Utf8PathBuf,
+    default_target: UnitName,
     specifiers: SpecifierContext,
     files: files::Native,
 }
@@ -30,6 +31,7 @@ impl Loader {
         Self {
             folders: config.layout.units.clone(),
             stamps: config.layout.state.join("timers"),
+            default_target: config.default_target.clone(),
             specifiers: specifiers(config, machine),
             files: files::Native::default(),
         }
@@ -40,14 +42,14 @@ impl Loader {
         let Some(store) = self.store() else { return Catalog::default() };
         let mut wanted: BTreeSet<UnitName> = store.names();
         wanted.extend(more.iter().cloned());
-        Catalog::new(self.load(&store, wanted, BTreeMap::new()))
+        wanted.insert(self.default_target.clone());
+        self.load(&store, wanted, &Catalog::default())
     }
 
     /// `present`, and the named units with all they lead to. What is present is not read again.
     fn extend(&self, present: &Catalog, names: &[UnitName]) -> Catalog {
         let Some(store) = self.store() else { return present.clone() };
-        let wanted = names.iter().cloned().collect();
-        Catalog::new(self.load(&store, wanted, present.definitions().clone()))
+        self.load(&store, names.iter().cloned().collect(), present)
     }
 
     fn store(&self) -> Option<UnitStore> {
@@ -65,10 +67,18 @@ impl Loader {
         &self,
         store: &UnitStore,
         mut wanted: BTreeSet<UnitName>,
-        mut definitions: BTreeMap<UnitName, Definition>,
-    ) -> BTreeMap<UnitName, Definition> {
+        present: &Catalog,
+    ) -> Catalog {
+        let mut definitions = present.definitions().clone();
+        let mut aliases = present.aliases().clone();
         while let Some(name) = wanted.pop_first() {
             if definitions.contains_key(&name) || name.is_template() {
+                continue;
+            }
+            let canonical = store.resolve(&name);
+            if canonical != name {
+                wanted.insert(canonical.clone());
+                aliases.insert(name, canonical);
                 continue;
             }
             let definition = self.definition(store, &name);
@@ -77,7 +87,7 @@ impl Loader {
             }
             definitions.insert(name, definition);
         }
-        definitions
+        Catalog::new(definitions).with_aliases(aliases)
     }
 
     fn definition(&self, store: &UnitStore, name: &UnitName) -> Definition {
@@ -100,7 +110,8 @@ impl Loader {
                 let first = bad.problems.iter().find(|problem| problem.is_error());
                 definition.load_error = first.map(ToString::to_string);
             }
-            LoadOutcome::Loaded(unit) => {
+            LoadOutcome::Loaded(mut unit) => {
+                unit.rename_mentions(|name| store.resolve(name));
                 definition.load_state = LoadState::Loaded;
                 definition.problems = unit.problems.iter().map(ToString::to_string).collect();
                 definition.unit = Some(Arc::<Unit>::from(unit));
@@ -140,23 +151,29 @@ fn specifiers(config: &Config, machine: &dyn Machine) -> SpecifierContext {
 }
 
 impl Daemon {
-    /// Makes sure that units named in a request are known, if there are files for them.
-    pub(super) async fn ensure_loaded(&mut self, names: &[UnitName]) -> Result<(), DaemonError> {
+    /// Makes sure that units named in a request are known, if there are files for them, and gives
+    /// their real names.
+    pub(super) async fn ensure_loaded(
+        &mut self,
+        names: Vec<UnitName>,
+    ) -> Result<Vec<UnitName>, DaemonError> {
         let missing: Vec<UnitName> = names
             .iter()
             .filter(|name| {
-                let known = self.engine.catalog().definition(name);
+                let catalog = self.engine.catalog();
+                let known = catalog.definition(catalog.canonical(name));
                 known.is_none_or(|definition| definition.load_state == LoadState::NotFound)
             })
             .cloned()
             .collect();
-        if missing.is_empty() {
-            return Ok(());
+        if !missing.is_empty() {
+            let loader = Loader::new(&self.config, &self.machine);
+            let present = self.engine.catalog().without(&missing);
+            let catalog = loader.extend(&present, &missing);
+            self.act(|turn| turn.replace_catalog(catalog)).await?;
         }
-        let loader = Loader::new(&self.config, &self.machine);
-        let present = self.engine.catalog().without(&missing);
-        let catalog = loader.extend(&present, &missing);
-        self.act(|turn| turn.replace_catalog(catalog)).await
+        let catalog = self.engine.catalog();
+        Ok(names.iter().map(|name| catalog.canonical(name).clone()).collect())
     }
 
     /// Reads all unit files anew. Says what is wrong with them.

@@ -73,7 +73,7 @@ impl Daemon {
             }
             Request::Inspect { units } => match names(&units) {
                 Ok(names) => {
-                    self.ensure_loaded(&names).await?;
+                    let names = self.ensure_loaded(names).await?;
                     return self.inspect(names, reply).await;
                 }
                 Err(error) => Answer::Failed { error },
@@ -113,7 +113,7 @@ impl Daemon {
                 return Ok(Next::GoOn);
             }
         };
-        self.ensure_loaded(&names).await?;
+        let names = self.ensure_loaded(names).await?;
         let now = self.now();
         let mut turn = self.engine.turn(now);
         let accepted = turn.request(verb, &names);
@@ -162,6 +162,8 @@ impl Daemon {
             Ok(names) => names,
             Err(error) => return Answer::Failed { error },
         };
+        let names: Vec<UnitName> =
+            names.iter().map(|name| self.engine.catalog().canonical(name).clone()).collect();
         if let Some(idle) = names.iter().find(|name| !self.keepers.contains_key(name)) {
             let error = RequestError::NotRunning { unit: idle.to_string() };
             return Answer::Failed { error };
@@ -190,7 +192,10 @@ impl Daemon {
         if units.is_empty() {
             return Ok(self.engine.known().map(|(name, _)| name.clone()).collect());
         }
-        let names = names(units)?;
+        let names: Vec<UnitName> = names(units)?
+            .iter()
+            .map(|name| self.engine.catalog().canonical(name).clone())
+            .collect();
         let unknown = names.iter().find(|name| {
             self.engine.catalog().unit(name).is_none() && self.engine.runtime(name).is_none()
         });

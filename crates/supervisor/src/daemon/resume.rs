@@ -82,7 +82,7 @@ impl Daemon {
 
     /// The first start after boot: brings up the default target.
     async fn boot_units(&mut self) -> Result<(), DaemonError> {
-        let target = self.config.default_target.clone();
+        let target = self.engine.catalog().canonical(&self.config.default_target).clone();
         if self.engine.catalog().unit(&target).is_none() {
             return Ok(());
         }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 
-use super::timer::triggered_by;
 use crate::control::protocol::LoadState;
 use crate::unit::{Unit, UnitName};
 
@@ -50,6 +49,8 @@ pub struct Catalog {
     dependents: BTreeMap<UnitName, Dependents>,
     /// For each unit, the units that come up before it (`After=`, and `Before=` of the others).
     predecessors: BTreeMap<UnitName, BTreeSet<UnitName>>,
+    /// Other names that people may use. Definitions and dependencies never use them.
+    aliases: BTreeMap<UnitName, UnitName>,
 }
 
 impl Catalog {
@@ -60,6 +61,22 @@ impl Catalog {
             catalog.index(&unit);
         }
         catalog
+    }
+
+    /// The same with more names for its units.
+    #[must_use]
+    pub fn with_aliases(mut self, aliases: BTreeMap<UnitName, UnitName>) -> Self {
+        self.aliases.extend(aliases);
+        self
+    }
+
+    pub fn aliases(&self) -> &BTreeMap<UnitName, UnitName> {
+        &self.aliases
+    }
+
+    /// The name under which a unit is defined.
+    pub fn canonical<'a>(&'a self, name: &'a UnitName) -> &'a UnitName {
+        self.aliases.get(name).unwrap_or(name)
     }
 
     fn index(&mut self, unit: &Unit) {
@@ -83,7 +100,7 @@ impl Catalog {
         let own = self.dependents.entry(me.clone()).or_default();
         own.reloads_with.extend(on.propagates_reload_to.iter().cloned());
         own.stops_with.extend(on.propagates_stop_to.iter().cloned());
-        if let Some(triggered) = triggered_by(unit) {
+        if let Some(triggered) = unit.triggers() {
             self.dependents.entry(triggered).or_default().triggered_by.insert(me.clone());
         }
         self.predecessors.entry(me.clone()).or_default().extend(on.after.iter().cloned());
@@ -100,7 +117,7 @@ impl Catalog {
     pub fn without(&self, names: &[UnitName]) -> Self {
         let mut definitions = self.definitions.clone();
         definitions.retain(|name, _| !names.contains(name));
-        Self::new(definitions)
+        Self::new(definitions).with_aliases(self.aliases.clone())
     }
 
     /// Every unit whose file was read without error.

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use transom_host::process::Exit;
 
 use super::runtime::Runtime;
-use super::timer::triggered_by;
 use super::Engine;
 use crate::control::protocol::{
     ExitStatus, LoadState, TimerStatus, UnitResult, UnitStatus,
@@ -56,7 +55,7 @@ impl Engine {
             log_path: None,
             timer: unit.and_then(|unit| {
                 Some(TimerStatus {
-                    unit: triggered_by(unit)?.to_string(),
+                    unit: unit.triggers()?.to_string(),
                     next: self.next_elapse(runtime),
                     last: runtime.timer.last,
                 })
@@ -102,7 +101,7 @@ impl Engine {
             put("OnSuccess", &on.on_success);
             put("PropagatesReloadTo", &on.propagates_reload_to);
             put("PropagatesStopTo", &on.propagates_stop_to);
-            put("Triggers", &triggered_by(unit).into_iter().collect());
+            put("Triggers", &unit.triggers().into_iter().collect());
         }
         put("After", self.catalog.predecessors(name));
         let from = self.catalog.dependents(name);

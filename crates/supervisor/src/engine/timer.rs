@@ -13,40 +13,7 @@ use super::moment::Moment;
 use super::state::State;
 use super::Turn;
 use crate::control::protocol::UnitResult;
-use crate::unit::{Timer, Unit, UnitName, UnitType};
-
-/// The unit that a timer starts; `None` for all other units.
-pub(super) fn triggered_by(unit: &Unit) -> Option<UnitName> {
-    let timer = unit.timer()?;
-    timer.unit.clone().or_else(|| unit.name.with_type(UnitType::Service).ok())
-}
-
-impl Unit {
-    /// Every other unit that this one names, so that it can be loaded too.
-    pub fn mentions(&self) -> Vec<UnitName> {
-        let on = &self.dependencies;
-        [
-            &on.requires,
-            &on.requisite,
-            &on.wants,
-            &on.binds_to,
-            &on.part_of,
-            &on.upholds,
-            &on.conflicts,
-            &on.before,
-            &on.after,
-            &on.on_failure,
-            &on.on_success,
-            &on.propagates_reload_to,
-            &on.propagates_stop_to,
-        ]
-        .into_iter()
-        .flatten()
-        .cloned()
-        .chain(triggered_by(self))
-        .collect()
-    }
-}
+use crate::unit::{Timer, UnitName};
 
 impl Turn<'_> {
     pub(super) fn timer_start(&mut self, unit: &UnitName) {
@@ -66,7 +33,7 @@ impl Turn<'_> {
             return;
         }
         let Some(definition) = self.engine.catalog.unit(unit).cloned() else { return };
-        let (Some(timer), Some(triggered)) = (definition.timer(), triggered_by(&definition)) else {
+        let (Some(timer), Some(triggered)) = (definition.timer(), definition.triggers()) else {
             return;
         };
         let delay = self.random_delay(unit, timer);
@@ -153,7 +120,7 @@ impl Turn<'_> {
         if definition.timer().is_some_and(|timer| timer.persistent) {
             self.effects.push(Effect::Stamp { unit: unit.clone() });
         }
-        let Some(triggered) = triggered_by(&definition) else { return };
+        let Some(triggered) = definition.triggers() else { return };
         self.note(unit, format!("Time to start {triggered}."));
         self.set_state(unit, State::TimerRunning);
         self.enqueue_ourselves(&triggered, JobKind::Start);

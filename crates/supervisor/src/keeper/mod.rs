@@ -141,8 +141,10 @@ impl Keeper {
             };
             for report in reports {
                 let Some(stream) = &mut daemon else { break };
-                if stream.send(&report).await.is_err() {
-                    daemon = None;
+                if let Err(error) = stream.send(&report).await {
+                    // It may have said something before it went: reading goes on to the end.
+                    tracing::debug!(error = %error, "the daemon does not listen any more");
+                    break;
                 }
             }
             if daemon.is_some() || !self.is_idle() {

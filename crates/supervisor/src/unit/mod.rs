@@ -9,6 +9,7 @@ pub mod command;
 pub mod condition;
 pub mod directives;
 pub mod environment_file;
+mod mentions;
 pub mod name;
 pub mod parse;
 pub mod paths;
