@@ -53,12 +53,19 @@ impl Processes for Native {
             step: "follow the process",
             source,
         };
-        let gone = || std::io::Error::other("another part of this program reaped it");
-        let pinned = pinned.and_then(|pidfd| pidfd.ok_or_else(gone));
-        let pidfd = pinned.map_err(|source| {
-            orphans::abandon(pid);
-            system(source)
-        })?;
+        let pidfd = match pinned {
+            Ok(Some(pidfd)) => pidfd,
+            // Its number may be a stranger's by now, so it must not be killed.
+            Ok(None) => {
+                orphans::disown(pid);
+                let gone = "another part of this program reaped it";
+                return Err(system(std::io::Error::other(gone)));
+            }
+            Err(source) => {
+                orphans::abandon(pid);
+                return Err(system(source));
+            }
+        };
         Ok(Box::new(LinuxProcess {
             identity,
             group: spec.group.clone(),
