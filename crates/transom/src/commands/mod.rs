@@ -159,13 +159,12 @@ fn execute(reporter: &mut Reporter<'_>, program: impl Entry) -> anyhow::Result<E
 fn settings(invocation: &Invocation, options: &GlobalOptions) -> anyhow::Result<Settings> {
     let environment = &invocation.environment;
     Settings::resolve(invocation.host, options, environment).or_else(|error| {
-        let exit = if error.is_not_found() {
-            Exit::NotFound
-        } else {
-            Exit::Configuration
+        let (exit, hint) = (error.exit(), error.hint());
+        let failed = Err(error.into());
+        let failed = match exit {
+            Some(exit) => failed.exit(exit),
+            None => failed,
         };
-        let hint = error.hint();
-        let failed = Err(error).exit(exit);
         match hint {
             Some(hint) => failed.hint(hint),
             None => failed,

@@ -17,6 +17,7 @@ use transom_model::layout::Layout;
 
 use crate::arguments::GlobalOptions;
 use crate::environment::{self, Environment, NotText, Variable};
+use crate::failure::Exit;
 use crate::logging::{LogFilter, LogFormat};
 use crate::output::{ColorMode, Format};
 use crate::suggestion;
@@ -77,9 +78,13 @@ impl SettingsError {
         }
     }
 
-    /// Whether something is missing rather than wrong.
-    pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::File(FileError::Missing { .. }))
+    /// The exit code, unless the system's own refusal says more.
+    pub fn exit(&self) -> Option<Exit> {
+        match self {
+            Self::File(FileError::Missing { .. }) => Some(Exit::NotFound),
+            Self::File(FileError::Read { .. }) => None,
+            Self::NotText(_) | Self::Variable { .. } | Self::File(_) => Some(Exit::Configuration),
+        }
     }
 }
 

@@ -57,7 +57,7 @@ fn a_file_that_nobody_asked_for_may_be_missing_and_a_named_one_may_not() {
 
     options.config = Some(root.join("nowhere.yaml"));
     let error = Settings::resolve(Os::Linux, &options, &environment(&[])).unwrap_err();
-    assert!(error.is_not_found());
+    assert_eq!(error.exit(), Some(Exit::NotFound));
     assert!(error.hint().is_some());
 }
 
