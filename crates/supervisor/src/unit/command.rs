@@ -288,8 +288,13 @@ impl<'a> Piece<'a> {
     }
 }
 
+/// Looks no farther than a name reaches, so that many open braces cost little.
 fn braced(after_dollar: &str) -> Option<(&str, &str)> {
-    let (name, remaining) = after_dollar.strip_prefix('{')?.split_once('}')?;
+    let inside = after_dollar.strip_prefix('{')?;
+    let end =
+        inside.find(|character: char| !character.is_ascii_alphanumeric() && character != '_')?;
+    let (name, rest) = inside.split_at(end);
+    let remaining = rest.strip_prefix('}')?;
     is_variable_name(name).then_some((name, remaining))
 }
 

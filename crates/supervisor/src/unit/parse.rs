@@ -13,6 +13,9 @@ use super::syntax::{self, Assignment};
 use super::values::ValueError;
 use super::{Kind, Unit};
 
+/// A file with more mistakes than this is something else than a unit file.
+const MOST_PROBLEMS: usize = 1000;
+
 /// One file with its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitSource {
@@ -93,8 +96,20 @@ impl Reading<'_> {
         }
         for assignment in &parsed.assignments {
             self.assignment(assignment, &source.path);
+            if self.problems.len() - earlier > MOST_PROBLEMS {
+                break;
+            }
         }
         self.problems[earlier..].sort_by_key(|problem| problem.line);
+        if self.problems.len() - earlier > MOST_PROBLEMS {
+            self.problems.truncate(earlier + MOST_PROBLEMS);
+            let message =
+                format!("there are more than {MOST_PROBLEMS} problems; it is not a unit file");
+            self.problems.push(Problem {
+                file: Some(source.path.clone()),
+                ..Problem::of_unit(Severity::Error, message)
+            });
+        }
     }
 
     /// Reports sections that mean nothing in this unit.
