@@ -14,11 +14,20 @@ use crate::control::protocol::{Answer, Request, RequestError};
 /// How long a client may take to say what it wants.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(super) async fn serve(mut listener: Listener, inbox: mpsc::Sender<Arrival>) {
+/// Serves clients. Each conversation holds a clone of `open` until its answer has been written.
+pub(super) async fn serve(
+    mut listener: Listener,
+    inbox: mpsc::Sender<Arrival>,
+    open: mpsc::Sender<()>,
+) {
     loop {
         match listener.accept().await {
             Ok(stream) => {
-                tokio::spawn(converse(stream, inbox.clone()));
+                let (inbox, open) = (inbox.clone(), open.clone());
+                tokio::spawn(async move {
+                    converse(stream, inbox).await;
+                    drop(open);
+                });
             }
             Err(error) => {
                 tracing::warn!(error = %error, "a client could not be accepted");

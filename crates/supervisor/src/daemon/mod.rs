@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 use transom_host::files::{self, FileError, FileLock, Files};
 use transom_host::ipc::{Access, BindError, Endpoint, Listener};
 use transom_host::machine::{self, Machine};
@@ -40,6 +41,9 @@ use crate::unit::UnitName;
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// How long an orderly shutdown may take before what is left is left to the keepers.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(180);
+
+/// How long clients may take to read their answers when the daemon ends.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// What the daemon has to be told.
 #[derive(Debug, Clone)]
@@ -109,7 +113,8 @@ pub async fn run(
     let (mut daemon, mut inbox) = Daemon::start(config)?;
     let endpoint = control_endpoint(&daemon.config.layout);
     let listener = Listener::bind(&endpoint, Access::OwnerOnly).map_err(DaemonError::Listen)?;
-    tokio::spawn(control::serve(listener, daemon.inbox.clone()));
+    let (open, mut conversations) = mpsc::channel(1);
+    let door = tokio::spawn(control::serve(listener, daemon.inbox.clone(), open));
     daemon.resume_or_boot().await?;
     tracing::info!(units = daemon.engine.catalog().names().count(), "supervisor is ready");
     ready();
@@ -138,6 +143,13 @@ pub async fn run(
                 break;
             }
         }
+    }
+    // Whoever waits for an answer gets it before we go.
+    door.abort();
+    drop(daemon);
+    drop(inbox);
+    if timeout(LAST_ANSWERS, conversations.recv()).await.is_err() {
+        tracing::warn!("a client did not read its answer");
     }
     Ok(())
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use camino::Utf8PathBuf;
-use transom_host::service::{Ran, StopToken, run_as_service};
+use transom_host::service::{Ran, ServiceMain, StopToken, run_as_service};
+use transom_model::os::Os;
 use transom_supervisor::daemon::{Config, DaemonError};
 use transom_supervisor::logs::Rotation;
 use transom_supervisor::{daemon, keeper};
@@ -23,6 +24,10 @@ pub(super) struct Daemon {
     /// What to start after boot
     #[arg(long, value_name = "UNIT", default_value = "default.target")]
     default_target: String,
+
+    /// The service manager started this process; written by `transom service install`
+    #[arg(long, hide = true)]
+    registered: bool,
 }
 
 impl Daemon {
@@ -37,14 +42,20 @@ impl Daemon {
         let noted = Arc::clone(&failure);
         let console = Arc::new(AtomicBool::new(false));
         let in_console = Arc::clone(&console);
-        let main = Box::new(move |stop: StopToken| match supervise(config, &stop, &in_console) {
+        let main: ServiceMain = Box::new(move |stop: StopToken| match supervise(config, &stop, &in_console) {
             Ok(()) => 0,
             Err(error) => {
                 *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 1
             }
         });
-        let code = match run_as_service(register::NAME, main)? {
+        // Windows lets a process wait for a service manager that never started it.
+        let ran = if cx.host == Os::Windows && !self.registered {
+            Ran::NotStartedByManager(main)
+        } else {
+            run_as_service(register::NAME, main)?
+        };
+        let code = match ran {
             Ran::Finished(code) => code,
             Ran::NotStartedByManager(main) => {
                 console.store(true, Ordering::Relaxed);

@@ -45,7 +45,7 @@ impl Install {
             display: "Transom supervisor".to_owned(),
             description: "Runs the services of this Transom node".to_owned(),
             program,
-            arguments: vec!["service".into(), "daemon".into()],
+            arguments: ["service", "daemon", "--registered"].map(Into::into).to_vec(),
             start: Start::Auto,
             dependencies: Vec::new(),
             failure: FailureActions {
