@@ -33,13 +33,15 @@ impl Loader {
             stamps: config.layout.state.join("timers"),
             default_target: config.default_target.clone(),
             specifiers: specifiers(config, machine),
-            files: files::Native::default(),
+            files: files::Native,
         }
     }
 
     /// All units of the machine, and `more`.
     pub(super) fn load_all(&self, more: &[UnitName]) -> Catalog {
-        let Some(store) = self.store() else { return Catalog::default() };
+        let Some(store) = self.store() else {
+            return Catalog::default();
+        };
         let mut wanted: BTreeSet<UnitName> = store.names();
         wanted.extend(more.iter().cloned());
         wanted.insert(self.default_target.clone());
@@ -48,7 +50,9 @@ impl Loader {
 
     /// `present`, and the named units with all they lead to. What is present is not read again.
     fn extend(&self, present: &Catalog, names: &[UnitName]) -> Catalog {
-        let Some(store) = self.store() else { return present.clone() };
+        let Some(store) = self.store() else {
+            return present.clone();
+        };
         self.load(&store, names.iter().cloned().collect(), present)
     }
 
@@ -83,7 +87,11 @@ impl Loader {
             }
             let definition = self.definition(store, &name);
             if let Some(unit) = &definition.unit {
-                wanted.extend(unit.mentions().into_iter().filter(|n| !definitions.contains_key(n)));
+                wanted.extend(
+                    unit.mentions()
+                        .into_iter()
+                        .filter(|n| !definitions.contains_key(n)),
+                );
             }
             definitions.insert(name, definition);
         }
@@ -91,7 +99,9 @@ impl Loader {
     }
 
     fn definition(&self, store: &UnitStore, name: &UnitName) -> Definition {
-        let file_state = store.unit_file_state(name).map(|state| state.name().to_owned());
+        let file_state = store
+            .unit_file_state(name)
+            .map(|state| state.name().to_owned());
         let mut definition = Definition {
             load_state: LoadState::NotFound,
             load_error: None,
@@ -133,10 +143,12 @@ fn specifiers(config: &Config, machine: &dyn Machine) -> SpecifierContext {
     if let Ok(system) = machine.system() {
         specifiers.host_name = Some(system.host_name);
         specifiers.kernel_release = Some(system.kernel);
-        specifiers.architecture = system.arch.map(|arch| super::conditions::systemd_name(arch).into());
+        specifiers.architecture = system
+            .arch
+            .map(|arch| super::conditions::systemd_name(arch).into());
     }
     specifiers.boot_id = machine.boot_id().ok();
-    if let Ok(account) = access::Native::default().current_account() {
+    if let Ok(account) = access::Native.current_account() {
         let (user, group) = match &account.id {
             AccountId::Unix { uid, gid, .. } => (uid.to_string(), Some(gid.to_string())),
             AccountId::Windows { sid } => (sid.clone(), None),
@@ -173,7 +185,10 @@ impl Daemon {
             self.act(|turn| turn.replace_catalog(catalog)).await?;
         }
         let catalog = self.engine.catalog();
-        Ok(names.iter().map(|name| catalog.canonical(name).clone()).collect())
+        Ok(names
+            .iter()
+            .map(|name| catalog.canonical(name).clone())
+            .collect())
     }
 
     /// Reads all unit files anew. Says what is wrong with them.

@@ -23,7 +23,10 @@ impl Daemon {
         for (unit, invocation) in &kept {
             self.meet_again(unit, invocation).await?;
         }
-        self.act(|turn| turn.resume_jobs()).await?;
+        self.act(|turn| {
+            turn.resume_jobs();
+        })
+        .await?;
         self.processes.sweep();
         if fresh {
             self.boot_units().await?;
@@ -41,7 +44,10 @@ impl Daemon {
         });
         for entry in entries {
             if kept.iter().all(|(_, invocation)| *invocation != entry.name) {
-                tracing::info!(invocation = entry.name, "ending what an earlier supervisor left");
+                tracing::info!(
+                    invocation = entry.name,
+                    "ending what an earlier supervisor left"
+                );
                 let keeper = self.read_record(&entry.name).map(|record| record.keeper);
                 self.end_remains(&entry.name, keeper.as_ref());
             }
@@ -59,14 +65,18 @@ impl Daemon {
             }
             return Ok(());
         };
-        let alive = matches!(self.processes.adopt(&record.keeper, &group_of(invocation)), Ok(Some(_)));
+        let alive = matches!(
+            self.processes.adopt(&record.keeper, &group_of(invocation)),
+            Ok(Some(_))
+        );
         if alive {
             tracing::info!(%unit, "taking over from an earlier supervisor");
             self.converse_with(unit, invocation);
             return Ok(());
         }
         for numbered in record.events {
-            self.act(|turn| turn.keeper_event(unit, numbered.event)).await?;
+            self.act(|turn| turn.keeper_event(unit, numbered.event))
+                .await?;
         }
         self.end_remains(invocation, None);
         let reason = "its keeper ended while no supervisor was there".to_owned();
@@ -82,11 +92,18 @@ impl Daemon {
 
     /// The first start after boot: brings up the default target.
     async fn boot_units(&mut self) -> Result<(), DaemonError> {
-        let target = self.engine.catalog().canonical(&self.config.default_target).clone();
+        let target = self
+            .engine
+            .catalog()
+            .canonical(&self.config.default_target)
+            .clone();
         if self.engine.catalog().unit(&target).is_none() {
             return Ok(());
         }
-        match self.act(|turn| turn.request(JobVerb::Start, std::slice::from_ref(&target))).await? {
+        match self
+            .act(|turn| turn.request(JobVerb::Start, std::slice::from_ref(&target)))
+            .await?
+        {
             Ok((_, warnings)) => {
                 for warning in warnings {
                     tracing::warn!("{warning}");
