@@ -10,15 +10,15 @@ use crate::keeper::protocol::Order;
 use crate::logs::Stream;
 
 impl Daemon {
-    pub(super) async fn execute(&mut self, effects: Vec<Effect>) -> Result<(), DaemonError> {
+    pub(super) fn execute(&mut self, effects: Vec<Effect>) -> Result<(), DaemonError> {
         let mut queue = VecDeque::from(effects);
         while let Some(effect) = queue.pop_front() {
-            queue.extend(self.execute_one(effect).await?);
+            queue.extend(self.execute_one(effect)?);
         }
         Ok(())
     }
 
-    async fn execute_one(&mut self, effect: Effect) -> Result<Vec<Effect>, DaemonError> {
+    fn execute_one(&mut self, effect: Effect) -> Result<Vec<Effect>, DaemonError> {
         match effect {
             Effect::Check { unit } => {
                 let verdict = self.check_conditions(&unit);

@@ -142,7 +142,7 @@ impl Daemon {
     }
 
     /// Takes in what a keeper said. Words of an invocation that is over are dropped.
-    pub(super) async fn hear(
+    pub(super) fn hear(
         &mut self,
         unit: &UnitName,
         invocation: &str,
@@ -158,10 +158,9 @@ impl Daemon {
         match message {
             FromKeeper::Connected { runs } => {
                 self.act(|turn| turn.resume(unit, &|run| runs.contains(&run)))
-                    .await
             }
             FromKeeper::Said(Report::Event(Numbered { number, event })) => {
-                self.act(|turn| turn.keeper_event(unit, event)).await?;
+                self.act(|turn| turn.keeper_event(unit, event))?;
                 self.order(unit, Order::Acknowledge { number });
                 Ok(())
             }
@@ -173,23 +172,22 @@ impl Daemon {
                 Ok(())
             }
             FromKeeper::Gone { keeper, reason } => {
-                self.bury(unit, invocation, keeper, reason).await
+                self.bury(unit, invocation, keeper.as_ref(), reason)
             }
         }
     }
 
     /// A keeper has gone without being told to: whatever it held is ended, then the engine is told.
-    async fn bury(
+    fn bury(
         &mut self,
         unit: &UnitName,
         invocation: &str,
-        keeper: Option<Identity>,
+        keeper: Option<&Identity>,
         reason: String,
     ) -> Result<(), DaemonError> {
         self.keepers.remove(unit);
-        self.end_remains(invocation, keeper.as_ref());
+        self.end_remains(invocation, keeper);
         self.act(|turn| turn.keeper_event(unit, KeeperEvent::Lost { reason }))
-            .await
     }
 
     /// Kills what is left of an invocation, its keeper included, and removes its folder.

@@ -165,9 +165,9 @@ fn specifiers(config: &Config, machine: &dyn Machine) -> SpecifierContext {
 impl Daemon {
     /// Makes sure that units named in a request are known, if there are files for them, and gives
     /// their real names.
-    pub(super) async fn ensure_loaded(
+    pub(super) fn ensure_loaded(
         &mut self,
-        names: Vec<UnitName>,
+        names: &[UnitName],
     ) -> Result<Vec<UnitName>, DaemonError> {
         let missing: Vec<UnitName> = names
             .iter()
@@ -182,7 +182,7 @@ impl Daemon {
             let loader = Loader::new(&self.config, &self.machine);
             let present = self.engine.catalog().without(&missing);
             let catalog = loader.extend(&present, &missing);
-            self.act(|turn| turn.replace_catalog(catalog)).await?;
+            self.act(|turn| turn.replace_catalog(catalog))?;
         }
         let catalog = self.engine.catalog();
         Ok(names
@@ -192,7 +192,7 @@ impl Daemon {
     }
 
     /// Reads all unit files anew. Says what is wrong with them.
-    pub(super) async fn reload_files(&mut self) -> Result<Vec<String>, DaemonError> {
+    pub(super) fn reload_files(&mut self) -> Result<Vec<String>, DaemonError> {
         let known: Vec<UnitName> = self.engine.known().map(|(name, _)| name.clone()).collect();
         let catalog = Loader::new(&self.config, &self.machine).load_all(&known);
         let warnings = catalog
@@ -200,7 +200,7 @@ impl Daemon {
             .filter_map(|name| catalog.definition(name))
             .flat_map(|definition| definition.problems.clone())
             .collect();
-        self.act(|turn| turn.replace_catalog(catalog)).await?;
+        self.act(|turn| turn.replace_catalog(catalog))?;
         Ok(warnings)
     }
 }

@@ -118,7 +118,7 @@ pub async fn run(
     let listener = Listener::bind(&endpoint, Access::OwnerOnly).map_err(DaemonError::Listen)?;
     let (open, mut conversations) = mpsc::channel(1);
     let door = tokio::spawn(control::serve(listener, daemon.inbox.clone(), open));
-    daemon.resume_or_boot().await?;
+    daemon.resume_or_boot()?;
     tracing::info!(
         units = daemon.engine.catalog().names().count(),
         "supervisor is ready"
@@ -136,17 +136,17 @@ pub async fn run(
             () = &mut stop, if !stopping => {
                 stopping = true;
                 last_call = Some(tokio::time::Instant::now() + SHUTDOWN_LIMIT);
-                daemon.begin_shutdown().await?;
+                daemon.begin_shutdown()?;
             }
             Some(arrival) = inbox.recv() => {
-                let asked = daemon.take_in(arrival).await?;
+                let asked = daemon.take_in(arrival)?;
                 if asked == Next::Shutdown && !stopping {
                     stopping = true;
                     last_call = Some(tokio::time::Instant::now() + SHUTDOWN_LIMIT);
-                    daemon.begin_shutdown().await?;
+                    daemon.begin_shutdown()?;
                 }
             }
-            () = tokio::time::sleep(idle) => daemon.act(|turn| { turn.tick(); }).await?,
+            () = tokio::time::sleep(idle) => daemon.act(|turn| { turn.tick(); })?,
             () = until(last_call) => {
                 tracing::warn!("not everything stopped in time; the keepers hold what is left");
                 break;
@@ -266,32 +266,32 @@ impl Daemon {
         clock::now(&self.machine)
     }
 
-    async fn take_in(&mut self, arrival: Arrival) -> Result<Next, DaemonError> {
+    fn take_in(&mut self, arrival: Arrival) -> Result<Next, DaemonError> {
         match arrival {
-            Arrival::Request { request, reply } => self.answer(request, reply).await,
+            Arrival::Request { request, reply } => self.answer(request, reply),
             Arrival::Keeper {
                 unit,
                 invocation,
                 message,
             } => {
-                self.hear(&unit, &invocation, message).await?;
+                self.hear(&unit, &invocation, message)?;
                 Ok(Next::GoOn)
             }
         }
     }
 
     /// One step: decide, remember, do. In this order, whatever happens.
-    async fn act<T>(&mut self, decide: impl FnOnce(&mut Turn<'_>) -> T) -> Result<T, DaemonError> {
+    fn act<T>(&mut self, decide: impl FnOnce(&mut Turn<'_>) -> T) -> Result<T, DaemonError> {
         let now = self.now();
         let mut turn = self.engine.turn(now);
         let decided = decide(&mut turn);
         let effects = turn.finish();
         self.save()?;
-        self.execute(effects).await?;
+        self.execute(effects)?;
         Ok(decided)
     }
 
-    async fn begin_shutdown(&mut self) -> Result<(), DaemonError> {
+    fn begin_shutdown(&mut self) -> Result<(), DaemonError> {
         tracing::info!("stopping all units");
         let up: Vec<UnitName> = self
             .engine
@@ -302,7 +302,7 @@ impl Daemon {
         for unit in up {
             // One by one, so that a unit that refuses does not keep the others from stopping.
             let one = [unit.clone()];
-            if let Err(error) = self.act(|turn| turn.request(JobVerb::Stop, &one)).await? {
+            if let Err(error) = self.act(|turn| turn.request(JobVerb::Stop, &one))? {
                 tracing::warn!(%unit, error = %error, "cannot be stopped");
             }
         }

@@ -63,7 +63,7 @@ impl Waiter {
 }
 
 impl Daemon {
-    pub(super) async fn answer(
+    pub(super) fn answer(
         &mut self,
         request: Request,
         reply: oneshot::Sender<Answer>,
@@ -78,32 +78,33 @@ impl Daemon {
                 units,
                 no_block,
             } => {
-                return self.start_jobs(verb, &units, no_block, reply).await;
+                return self.start_jobs(verb, &units, no_block, reply);
             }
             Request::Kill {
                 units,
                 signal,
                 whom,
-            } => self.kill(&units, &signal, whom).await,
+            } => self.kill(&units, &signal, whom),
             Request::List { patterns } => {
                 let names = self.matching(&patterns);
-                return self.inspect(names, reply).await;
+                self.inspect(names, reply);
+                return Ok(Next::GoOn);
             }
             Request::Inspect { units } => match names(&units) {
                 Ok(names) => {
-                    let names = self.ensure_loaded(names).await?;
-                    return self.inspect(names, reply).await;
+                    let names = self.ensure_loaded(&names)?;
+                    self.inspect(names, reply);
+                    return Ok(Next::GoOn);
                 }
                 Err(error) => Answer::Failed { error },
             },
             Request::DaemonReload => {
-                let warnings = self.reload_files().await?;
+                let warnings = self.reload_files()?;
                 Answer::Done { warnings }
             }
             Request::ResetFailed { units } => match self.failed_units(&units) {
                 Ok(names) => {
-                    self.act(|turn| names.iter().for_each(|name| turn.reset_failed(name)))
-                        .await?;
+                    self.act(|turn| names.iter().for_each(|name| turn.reset_failed(name)))?;
                     Answer::Done {
                         warnings: Vec::new(),
                     }
@@ -122,7 +123,7 @@ impl Daemon {
         Ok(Next::GoOn)
     }
 
-    async fn start_jobs(
+    fn start_jobs(
         &mut self,
         verb: JobVerb,
         units: &[String],
@@ -136,7 +137,7 @@ impl Daemon {
                 return Ok(Next::GoOn);
             }
         };
-        let names = self.ensure_loaded(names).await?;
+        let names = self.ensure_loaded(&names)?;
         let now = self.now();
         let mut turn = self.engine.turn(now);
         let accepted = turn.request(verb, &names);
@@ -174,11 +175,11 @@ impl Daemon {
             }
         }
         self.save()?;
-        self.execute(effects).await?;
+        self.execute(effects)?;
         Ok(Next::GoOn)
     }
 
-    async fn kill(&mut self, units: &[String], signal: &str, whom: Whom) -> Answer {
+    fn kill(&mut self, units: &[String], signal: &str, whom: Whom) -> Answer {
         let signal = match Signal::parse(signal) {
             Ok(signal) => signal,
             Err(error) => {
@@ -245,11 +246,7 @@ impl Daemon {
     }
 
     /// Answers with the status of `names`, asking their keepers without holding up anyone else.
-    async fn inspect(
-        &mut self,
-        names: Vec<UnitName>,
-        reply: oneshot::Sender<Answer>,
-    ) -> Result<Next, DaemonError> {
+    fn inspect(&mut self, names: Vec<UnitName>, reply: oneshot::Sender<Answer>) {
         let mut pending = Vec::new();
         for name in names {
             let mut status = self.engine.status(&name);
@@ -279,7 +276,6 @@ impl Daemon {
             // A client that has gone does not need it.
             let _ = reply.send(Answer::Units { units });
         });
-        Ok(Next::GoOn)
     }
 }
 

@@ -122,10 +122,8 @@ impl Tree {
                 (false, true) => ("`-", "  "),
                 (false, false) => ("|-", "| "),
             };
-            text.push_str(&format!(
-                "{prefix}{branch}{} ({})\n",
-                child.unit, child.active
-            ));
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{prefix}{branch}{} ({})", child.unit, child.active);
             child.render(&format!("{prefix}{below}"), shown, text);
         }
     }
