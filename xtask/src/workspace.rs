@@ -13,7 +13,7 @@ const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 pub(crate) const WINDOWS_TARGET: &str = "x86_64-pc-windows-gnu";
 
 /// Crates that only make sense on a Linux developer machine: not built for Windows.
-const LINUX_ONLY: [&str; 2] = ["xtask", "transom-testkit"];
+const LINUX_ONLY: [&str; 1] = ["xtask"];
 
 #[derive(Debug, Clone)]
 pub(crate) struct Workspace {

@@ -140,8 +140,16 @@ pub const NOTIFY_SOCKET: Variable = Variable {
     setting: None,
 };
 
+pub const FAULT: Variable = Variable {
+    name: transom_host::files::fault::TRANSOM_FAULT,
+    purpose: "Makes file operations fail or the process die at a chosen step, for tests",
+    values: "`die@7`, `fail@7` or `fail@files.replace.rename`",
+    setting: None,
+};
+
 pub const ALL: &[&Variable] = &[
     &NOTIFY_SOCKET,
+    &FAULT,
     &OUTPUT,
     &COLOR,
     &QUIET,

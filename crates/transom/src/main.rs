@@ -2,14 +2,20 @@
 //! this is the only place that looks at the real arguments, variables and clock.
 
 use std::env;
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use transom::environment::Environment;
+use transom::failure::Exit;
 use transom::invocation::{Invocation, Sink};
 use transom_host::machine::OS;
 
 fn main() -> ExitCode {
+    if let Err(error) = transom_host::files::fault::arm_from_environment() {
+        // Whoever plans a fault must learn that none will happen.
+        let _ = writeln!(io::stderr(), "error: {error}");
+        return ExitCode::from(Exit::Configuration.code());
+    }
     let mut arguments = env::args_os();
     let program = arguments.next().unwrap_or_default();
     let exit = transom::run(&Invocation {

@@ -96,6 +96,14 @@ fn run_on_linux(workspace: &Workspace, program: &Path, arguments: &[String]) -> 
         .args(["nextest", "run", "--workspace", "--profile", "linux"])
         .args(arguments)
         .env("TRANSOM_TEST_WINDOWS_EXE", program)
+        .env(
+            "TRANSOM_TEST_WINDOWS_ECHO",
+            program.with_file_name("testkit-echo.exe"),
+        )
+        .env(
+            "TRANSOM_TEST_ECHO",
+            workspace.transom().with_file_name("testkit-echo"),
+        )
         .env("TRANSOM_TEST_WINRUN", workspace.winrun())
         .env("TRANSOM_TEST_WINE", workspace.wine());
     run_counted(workspace, "linux", &mut nextest)
