@@ -14,6 +14,7 @@ fn without_a_command_the_overview_is_printed_on_stderr() {
 
     This machine:
       doctor      Show what this machine can do, and what it lacks
+      service     Run and control services from systemd unit files, on Linux and Windows
 
     This command:
       config      Show settings and where they come from
@@ -46,6 +47,10 @@ fn every_command_explains_itself_with_examples() {
         &["completion"],
         &["man"],
         &["help"],
+        &["service"],
+        &["service", "start"],
+        &["service", "status"],
+        &["service", "logs"],
     ] {
         let short = sandbox.run(words.iter().chain(&["-h"]));
         assert_eq!(short.code(), 0);

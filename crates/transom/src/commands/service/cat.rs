@@ -12,6 +12,7 @@ use crate::failure::{Advice as _, Exit};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  transom service cat web")]
 pub(super) struct Cat {
+    /// Units, such as web, web.service or 'web*'
     #[arg(required = true, value_name = "UNIT")]
     units: Vec<String>,
 }

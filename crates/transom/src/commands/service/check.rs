@@ -11,9 +11,10 @@ use crate::failure::Exit;
 /// Say whether units are active; exit code 0 if any is
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 one is active, 3 none is, 4 there is no such unit.\n\nExamples:\n  transom service is-active web && echo up"
+    after_help = "Examples:\n  transom service is-active web && echo up\n\nExit codes: 0 one is active, 3 none is, 4 there is no such unit."
 )]
 pub(super) struct IsActive {
+    /// Units, such as web, web.service or 'web*'
     #[arg(required = true, value_name = "UNIT")]
     units: Vec<String>,
 }
@@ -21,9 +22,10 @@ pub(super) struct IsActive {
 /// Say whether units have failed; exit code 0 if any has
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 one has failed, 1 none has.\n\nExamples:\n  transom service is-failed '*'"
+    after_help = "Examples:\n  transom service is-failed '*'\n\nExit codes: 0 one has failed, 1 none has."
 )]
 pub(super) struct IsFailed {
+    /// Units, such as web, web.service or 'web*'
     #[arg(required = true, value_name = "UNIT")]
     units: Vec<String>,
 }
@@ -31,9 +33,10 @@ pub(super) struct IsFailed {
 /// Say whether units are enabled; exit code 0 if any is
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 one is enabled, 1 none is, 4 there is no such unit.\n\nExamples:\n  transom service is-enabled web"
+    after_help = "Examples:\n  transom service is-enabled web\n\nExit codes: 0 one is enabled, 1 none is, 4 there is no such unit."
 )]
 pub(super) struct IsEnabled {
+    /// Units, such as web, web.service or 'web*'
     #[arg(required = true, value_name = "UNIT")]
     units: Vec<String>,
 }

@@ -20,7 +20,7 @@ use crate::failure::{Advice as _, Exit};
 /// Run the supervisor in the foreground
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "It stops all units and ends when it is told to stop (SIGTERM, Ctrl-C, a stop of its Windows\nservice). When it is killed, services go on running; the next one takes them over.\n\nExamples:\n  transom service daemon\n  transom service daemon --default-target web.target"
+    after_help = "Examples:\n  transom service daemon\n  transom service daemon --default-target web.target\n\nIt stops all units and ends when it is told to stop (SIGTERM, Ctrl-C, a stop of its Windows\nservice). When it is killed, services go on running; the next one takes them over."
 )]
 pub(super) struct Daemon {
     /// What to start after boot

@@ -12,6 +12,7 @@ use crate::failure::Exit;
     after_help = "Examples:\n  transom service kill -s HUP web\n  transom service kill --kill-whom main web\n\nOn Windows only KILL is a signal; TERM, INT and HUP end the input of the service instead,\nwhich asks it to stop."
 )]
 pub(super) struct Kill {
+    /// Units, such as web, web.service or 'web*'
     #[arg(required = true, value_name = "UNIT")]
     units: Vec<String>,
 

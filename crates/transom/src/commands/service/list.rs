@@ -81,6 +81,7 @@ pub(super) struct ListUnitFiles {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  transom service list-timers")]
 pub(super) struct ListTimers {
+    /// Only units that match these patterns
     #[arg(value_name = "PATTERN")]
     patterns: Vec<String>,
 }

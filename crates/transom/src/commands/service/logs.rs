@@ -25,6 +25,7 @@ const FOLLOW: Duration = Duration::from_millis(200);
     after_help = "Examples:\n  transom service logs web\n  transom service logs -f web worker\n  transom service logs --since 10min web\n  transom service logs --since '2026-11-01 08:00' --until 2026-11-02 -o json web"
 )]
 pub(super) struct Logs {
+    /// Units, such as web, web.service or 'web*'
     #[arg(required = true, value_name = "UNIT")]
     units: Vec<String>,
 

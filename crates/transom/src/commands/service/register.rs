@@ -20,7 +20,7 @@ const START_LIMIT: Duration = Duration::from_mins(1);
 /// Register the supervisor with the system, so that it comes up at boot
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Registers a Windows service that is restarted when it fails. On Linux with systemd there is\nnothing to install: systemd does the work.\n\nExamples:\n  transom service install --now"
+    after_help = "Examples:\n  transom service install --now\n\nRegisters a Windows service that is restarted when it fails. On Linux with systemd there is\nnothing to install: systemd does the work."
 )]
 pub(super) struct Install {
     /// Start it now, too
@@ -31,7 +31,7 @@ pub(super) struct Install {
 /// Take the registration of the supervisor away
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Stops the supervisor, and with it all units.\n\nExamples:\n  transom service uninstall"
+    after_help = "Examples:\n  transom service uninstall\n\nStops the supervisor, and with it all units."
 )]
 pub(super) struct Uninstall {}
 

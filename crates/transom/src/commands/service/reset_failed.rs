@@ -12,6 +12,7 @@ use crate::failure::Exit;
     after_help = "Examples:\n  transom service reset-failed\n  transom service reset-failed web"
 )]
 pub(super) struct ResetFailed {
+    /// Units, such as web, web.service or 'web*'
     #[arg(value_name = "UNIT")]
     units: Vec<String>,
 }

@@ -16,6 +16,7 @@ use crate::output::{Document, Shown};
     after_help = "Examples:\n  transom service show web\n  transom service show -p MainPID --value web\n  transom service show -o json web"
 )]
 pub(super) struct Show {
+    /// Units, such as web, web.service or 'web*'
     #[arg(required = true, value_name = "UNIT")]
     units: Vec<String>,
 

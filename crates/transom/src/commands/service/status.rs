@@ -20,9 +20,10 @@ use crate::output::{Document, Shown, age};
 /// Show units with their last log lines; without a name, what the supervisor does
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 running, 3 not running, 4 no such unit.\n\nExamples:\n  transom service status\n  transom service status web\n  transom service status -n 50 'web*'"
+    after_help = "Examples:\n  transom service status\n  transom service status web\n  transom service status -n 50 'web*'\n\nExit codes: 0 running, 3 not running, 4 no such unit."
 )]
 pub(super) struct Status {
+    /// Units, such as web, web.service or 'web*'
     #[arg(value_name = "UNIT")]
     units: Vec<String>,
 

@@ -394,7 +394,7 @@ fn runtimes(found: &[Runtime]) -> Vec<Finding> {
             Area::Runtimes,
             "container runtimes",
             State::Ok,
-            "none found: the embedded runtime is used",
+            "none found: none is needed",
         )];
     }
     found
