@@ -1,7 +1,7 @@
 //! Reads a log, from any time on, and goes on with what is written later, across rotation.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, ErrorKind, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, ErrorKind, Read as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err::File;
@@ -11,6 +11,9 @@ use super::{LogLine, generations};
 
 /// As many files as any rotation setting may leave.
 const MOST_GENERATIONS: u32 = 100;
+
+/// How much of a file's beginning tells it from all others: its first line begins with the time.
+const FINGERPRINT: usize = 48;
 
 /// Which lines are wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,9 +35,15 @@ impl Query {
 #[derive(Debug)]
 pub struct LogReader {
     path: Utf8PathBuf,
-    current: Option<BufReader<File>>,
-    /// How far into the current file we are.
-    offset: u64,
+    current: Option<Current>,
+}
+
+/// The file that is being written, as far as we have read it.
+#[derive(Debug)]
+struct Current {
+    reader: BufReader<File>,
+    fingerprint: Vec<u8>,
+    /// A line of which the end has not been written yet.
     partial: Vec<u8>,
 }
 
@@ -43,8 +52,6 @@ impl LogReader {
         Self {
             path: path.into(),
             current: None,
-            offset: 0,
-            partial: Vec::new(),
         }
     }
 
@@ -59,81 +66,109 @@ impl LogReader {
                 }
             }
         };
-        let older: Vec<_> = generations(&self.path, MOST_GENERATIONS)
-            .skip(1)
-            .take_while(|path| path.exists())
-            .collect();
-        for path in older.iter().rev() {
-            if let Some(file) = open(path)? {
-                for line in BufReader::new(file).split(b'\n') {
-                    parse(&line?).map(&mut keep);
-                }
+        self.current = None;
+        for path in self.older().iter().rev() {
+            if let Some(mut file) = Current::open(path)? {
+                file.drain(&mut keep)?;
             }
         }
-        self.current = None;
-        self.offset = 0;
-        for line in self.drain()? {
-            keep(line);
+        self.current = Current::open(&self.path)?;
+        if let Some(current) = &mut self.current {
+            current.drain(&mut keep)?;
         }
         Ok(lines.into())
     }
 
-    /// What was written since the last call, also if the file was put aside meanwhile.
+    /// What was written since the last call, also if the file was put aside meanwhile, even several
+    /// times.
     pub fn more(&mut self) -> std::io::Result<Vec<LogLine>> {
-        let mut lines = self.drain()?;
-        if self.was_put_aside()? {
-            // What we hold open has its last line by now; the new file starts afresh.
-            lines.extend(self.drain()?);
-            self.current = None;
-            self.offset = 0;
-            self.partial.clear();
-            lines.extend(self.drain()?);
+        let mut lines = Vec::new();
+        let mut keep = |line| lines.push(line);
+        if let Some(current) = &mut self.current {
+            current.drain(&mut keep)?;
+        }
+        let newest = Current::open(&self.path)?;
+        let is_same = match (&self.current, &newest) {
+            (Some(ours), Some(newest)) => newest.fingerprint.starts_with(&ours.fingerprint),
+            (Some(_), None) => return Ok(lines), // Between two renames: look again next time.
+            (None, _) => false,
+        };
+        if is_same {
+            return Ok(lines);
+        }
+        if let Some(ours) = self.current.take() {
+            for path in self.newer_than(&ours)?.iter().rev() {
+                if let Some(mut file) = Current::open(path)? {
+                    file.drain(&mut keep)?;
+                }
+            }
+        }
+        self.current = newest;
+        if let Some(current) = &mut self.current {
+            current.drain(&mut keep)?;
         }
         Ok(lines)
     }
 
-    /// Whether the name now stands for a file that is shorter than what we have read of ours.
-    fn was_put_aside(&self) -> std::io::Result<bool> {
-        if self.current.is_none() {
-            return Ok(false);
-        }
-        match fs_err::metadata(&self.path) {
-            Ok(metadata) => Ok(metadata.len() < self.offset),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
-            Err(error) => Err(error),
-        }
+    /// Files put aside, newest first.
+    fn older(&self) -> Vec<Utf8PathBuf> {
+        generations(&self.path, MOST_GENERATIONS)
+            .skip(1)
+            .take_while(|path| path.exists())
+            .collect()
     }
 
-    fn drain(&mut self) -> std::io::Result<Vec<LogLine>> {
-        if self.current.is_none() {
-            let Some(mut file) = open(&self.path)? else {
-                return Ok(Vec::new());
-            };
-            file.seek(SeekFrom::Start(self.offset))?;
-            self.current = Some(BufReader::new(file));
-        }
-        let mut lines = Vec::new();
-        let Some(reader) = &mut self.current else {
-            return Ok(lines);
-        };
-        loop {
-            let read = reader.read_until(b'\n', &mut self.partial)?;
-            self.offset += read as u64;
-            if read == 0 || self.partial.last() != Some(&b'\n') {
-                return Ok(lines); // The rest of the line is still to come.
+    /// Files put aside after `ours` was, newest first.
+    fn newer_than(&self, ours: &Current) -> std::io::Result<Vec<Utf8PathBuf>> {
+        let mut newer = Vec::new();
+        for path in self.older() {
+            match Current::open(&path)? {
+                Some(file) if file.fingerprint.starts_with(&ours.fingerprint) => return Ok(newer),
+                _ => newer.push(path),
             }
-            self.partial.pop();
-            lines.extend(parse(&self.partial));
-            self.partial.clear();
         }
+        // Ours is gone for good: everything that is left is newer.
+        Ok(newer)
     }
 }
 
-fn open(path: &Utf8Path) -> std::io::Result<Option<File>> {
-    match File::open(path) {
-        Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+impl Current {
+    /// `None`: there is no such file, or nothing in it yet that would tell it from others.
+    fn open(path: &Utf8Path) -> std::io::Result<Option<Self>> {
+        let mut file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut fingerprint = Vec::new();
+        std::io::Read::by_ref(&mut file)
+            .take(FINGERPRINT as u64)
+            .read_to_end(&mut fingerprint)?;
+        if fingerprint.is_empty() {
+            return Ok(None);
+        }
+        std::io::Seek::rewind(&mut file)?;
+        let reader = BufReader::new(file);
+        Ok(Some(Self {
+            reader,
+            fingerprint,
+            partial: Vec::new(),
+        }))
+    }
+
+    /// Gives every complete line that has not been given yet.
+    fn drain(&mut self, keep: &mut impl FnMut(LogLine)) -> std::io::Result<()> {
+        loop {
+            let read = self.reader.read_until(b'\n', &mut self.partial)?;
+            if read == 0 || self.partial.last() != Some(&b'\n') {
+                return Ok(()); // The rest of the line is still to come.
+            }
+            self.partial.pop();
+            if let Some(line) = parse(&self.partial) {
+                keep(line);
+            }
+            self.partial.clear();
+        }
     }
 }
 

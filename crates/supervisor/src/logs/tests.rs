@@ -74,6 +74,27 @@ fn a_follower_misses_nothing_and_sees_nothing_twice_across_rotation() {
 }
 
 #[test]
+fn a_slow_follower_catches_up_over_several_rotations() {
+    let (_folder, path) = folder();
+    let writer = LogWriter::new(
+        path.clone(),
+        Rotation {
+            bytes: 300,
+            keep: 9,
+        },
+    );
+    writer.write(Stream::Output, Some(1), "first");
+    let mut reader = LogReader::new(path);
+    assert_eq!(texts(&reader.read(Query::default()).unwrap()), ["first"]);
+    let expected: Vec<String> = (0..30).map(|number| number.to_string()).collect();
+    for text in &expected {
+        writer.write(Stream::Output, Some(1), text);
+    }
+    assert_eq!(texts(&reader.more().unwrap()), expected);
+    assert!(reader.more().unwrap().is_empty());
+}
+
+#[test]
 fn a_log_that_is_not_there_yet_is_empty_and_then_followed() {
     let (_folder, path) = folder();
     let mut reader = LogReader::new(path.clone());

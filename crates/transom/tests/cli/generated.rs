@@ -1,6 +1,6 @@
 //! Scripts and pages that are generated from the command line itself.
 
-use crate::harness::{Sandbox, with_snapshot_files};
+use crate::harness::Sandbox;
 
 #[test]
 fn each_shell_gets_a_script_that_knows_our_commands() {
