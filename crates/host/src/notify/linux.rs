@@ -10,10 +10,11 @@ use std::os::unix::net::{SocketAddr, UnixDatagram as StdDatagram};
 use camino::Utf8Path;
 use nix::sys::socket::sockopt::PassCred;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, UnixAddr, recvmsg, setsockopt};
+use nix::unistd::geteuid;
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
-use super::{LONGEST_MESSAGE, Message, NotifyError};
+use super::{LONGEST_MESSAGE, Message, NotifyError, Sender};
 
 /// The longest path that fits a Unix socket address.
 const LONGEST_PATH: usize = 107;
@@ -90,13 +91,17 @@ fn read_one(socket: &UnixDatagram) -> io::Result<Message> {
         Some(&mut control),
         MsgFlags::MSG_CMSG_CLOEXEC,
     )?;
-    let pid = received.cmsgs()?.find_map(|message| match message {
-        ControlMessageOwned::ScmCredentials(credentials) => u32::try_from(credentials.pid()).ok(),
+    let sender = received.cmsgs()?.find_map(|message| match message {
+        ControlMessageOwned::ScmCredentials(credentials) => Some(Sender::Process {
+            pid: u32::try_from(credentials.pid()).ok()?,
+            is_our_user: credentials.uid() == 0 || credentials.uid() == geteuid().as_raw(),
+        }),
         _ => None,
     });
+    let sender = sender.ok_or_else(|| io::Error::other("the kernel did not name the sender"))?;
     let length = received.bytes;
     Ok(Message {
-        pid,
+        sender,
         text: String::from_utf8_lossy(&buffer[..length]).into_owned(),
     })
 }

@@ -43,9 +43,17 @@ pub enum NotifyError {
 /// One notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Who sent it, as the system says, where it does.
-    pub pid: Option<u32>,
+    pub sender: Sender,
     pub text: String,
+}
+
+/// Who sent a notification, as the system says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sender {
+    /// The process, and whether it ran as our own user or as the administrator.
+    Process { pid: u32, is_our_user: bool },
+    /// Someone who may open what only our own user and the administrator may open.
+    OurUser,
 }
 
 /// Where notifications of one service arrive.

@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::{LONGEST_MESSAGE, Message, NotifyError};
+use super::{LONGEST_MESSAGE, Message, NotifyError, Sender};
 use crate::ipc::{Access, Endpoint, Listener, Stream};
 
 /// A client that holds the pipe open for longer without hanging up is not waited for.
@@ -48,7 +48,6 @@ impl Receiver {
 }
 
 async fn read_one(stream: Stream, sender: mpsc::Sender<Message>) {
-    let pid = stream.peer().pid;
     let mut bytes = Vec::new();
     let mut limited = stream.take(LONGEST_MESSAGE as u64);
     // A broken pipe is how some clients hang up: what came before counts.
@@ -56,7 +55,12 @@ async fn read_one(stream: Stream, sender: mpsc::Sender<Message>) {
     if !bytes.is_empty() {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         // Fails only when the receiver has gone.
-        let _ = sender.send(Message { pid, text }).await;
+        let _ = sender
+            .send(Message {
+                sender: Sender::OurUser,
+                text,
+            })
+            .await;
     }
 }
 

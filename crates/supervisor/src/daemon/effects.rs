@@ -48,8 +48,20 @@ impl Daemon {
                     return self.decide(|turn| turn.keeper_event(&unit, event));
                 }
             },
-            Effect::Signal { unit, signal, whom } => {
-                self.order(&unit, Order::Signal { signal, whom });
+            Effect::Signal {
+                unit,
+                signal,
+                whom,
+                until_empty,
+            } => {
+                self.order(
+                    &unit,
+                    Order::Signal {
+                        signal,
+                        whom,
+                        until_empty,
+                    },
+                );
             }
             Effect::Close { unit } => {
                 self.order(&unit, Order::Close);
@@ -97,7 +109,7 @@ impl Daemon {
         let mut turn = self.engine.turn(now);
         decide(&mut turn);
         let effects = turn.finish();
-        self.save()?;
+        self.save();
         Ok(effects)
     }
 

@@ -1,13 +1,14 @@
 //! Keepers from the daemon's side: starting one, talking to it, noticing that it has gone.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
-use transom_host::files::{Access, FileError, Files};
+use transom_host::files::{self, Access, FileError, Files};
 use transom_host::ipc::{self, Endpoint, LineStream, Stream};
-use transom_host::process::{GroupId, Identity, Lifetime, Output, Spawn};
+use transom_host::process::{GroupId, Lifetime, Output, Processes, Spawn};
 
 use super::{Arrival, Daemon, DaemonError};
 use crate::engine::{KeeperEvent, RunId};
@@ -34,14 +35,9 @@ pub(super) struct KeeperLink {
 /// What the conversation brings.
 #[derive(Debug)]
 pub(super) enum FromKeeper {
-    Connected {
-        runs: Vec<RunId>,
-    },
+    Connected { runs: Vec<RunId> },
     Said(Report),
-    Gone {
-        keeper: Option<Identity>,
-        reason: String,
-    },
+    Gone { reason: String },
 }
 
 impl Daemon {
@@ -59,6 +55,7 @@ impl Daemon {
         spawn.args.push(folder.to_string());
         spawn.env.clone_from(&self.config.environment);
         spawn.lifetime = Lifetime::Detached;
+        spawn.group = keeper_group_of(invocation);
         spawn.stderr = Output::Append(self.config.layout.logs.join("keepers.log"));
         let keeper = self
             .processes
@@ -125,9 +122,9 @@ impl Daemon {
             return;
         };
         if let Err(mpsc::error::TrySendError::Full(order)) = link.orders.try_send(order) {
-            tracing::error!(%unit, ?order, "the keeper does not read its orders");
+            let order = order.kind();
+            tracing::error!(%unit, order, "the keeper does not read its orders");
             let message = FromKeeper::Gone {
-                keeper: None,
                 reason: "its keeper stopped listening".into(),
             };
             let invocation = link.invocation.clone();
@@ -164,6 +161,9 @@ impl Daemon {
                 self.order(unit, Order::Acknowledge { number });
                 Ok(())
             }
+            FromKeeper::Said(Report::Notice(notification)) => {
+                self.act(|turn| turn.keeper_event(unit, KeeperEvent::Notify(notification)))
+            }
             FromKeeper::Said(report) => {
                 for waiting in self.surveys.remove(unit).unwrap_or_default() {
                     // A client that has gone does not need it.
@@ -171,43 +171,85 @@ impl Daemon {
                 }
                 Ok(())
             }
-            FromKeeper::Gone { keeper, reason } => {
-                self.bury(unit, invocation, keeper.as_ref(), reason)
+            FromKeeper::Gone { reason } => {
+                self.bury(unit, invocation, reason);
+                Ok(())
             }
         }
     }
 
     /// A keeper has gone without being told to: whatever it held is ended, then the engine is told.
-    fn bury(
+    /// Ending may take seconds, so it does not happen on this task.
+    pub(super) fn bury(&mut self, unit: &UnitName, invocation: &str, reason: String) {
+        self.keepers.remove(unit);
+        let (remains, inbox) = (self.remains(invocation), self.inbox.clone());
+        let arrival = Arrival::Buried {
+            unit: unit.clone(),
+            invocation: invocation.to_owned(),
+            reason,
+        };
+        tokio::task::spawn_blocking(move || {
+            remains.end();
+            // Fails only when the daemon is ending.
+            let _ = inbox.blocking_send(arrival);
+        });
+    }
+
+    /// Tells the engine of a keeper that was lost, unless the unit has moved on.
+    pub(super) fn mourn(
         &mut self,
         unit: &UnitName,
         invocation: &str,
-        keeper: Option<&Identity>,
         reason: String,
     ) -> Result<(), DaemonError> {
-        self.keepers.remove(unit);
-        self.end_remains(invocation, keeper);
+        let current = self
+            .engine
+            .runtime(unit)
+            .and_then(|r| r.invocation.as_deref());
+        if current != Some(invocation) {
+            return Ok(());
+        }
         self.act(|turn| turn.keeper_event(unit, KeeperEvent::Lost { reason }))
     }
 
-    /// Kills what is left of an invocation, its keeper included, and removes its folder.
-    pub(super) fn end_remains(&self, invocation: &str, keeper: Option<&Identity>) {
-        if let Some(identity) = keeper
-            && let Ok(Some(process)) = self.processes.adopt(identity, &group_of(invocation))
-            && let Err(error) = process.signal(
-                transom_host::process::Signal::Kill,
-                transom_host::process::Scope::Main,
-            )
-        {
-            tracing::warn!(invocation, error = %error, "a keeper could not be ended");
-        }
-        if let Err(error) = self.processes.kill_group(&group_of(invocation), KILL_LIMIT) {
-            tracing::warn!(invocation, error = %error, "processes of a lost keeper are left");
-        }
-        if let Err(error) = self.files.remove_tree(&self.keeper_folder(invocation)) {
-            tracing::warn!(invocation, error = %error, "the folder of a keeper is left");
+    pub(super) fn remains(&self, invocation: &str) -> Remains {
+        Remains {
+            processes: Arc::clone(&self.processes),
+            folder: self.keeper_folder(invocation),
+            invocation: invocation.to_owned(),
         }
     }
+}
+
+/// What may be left of an invocation: its keeper, its processes, its folder.
+pub(super) struct Remains {
+    processes: Arc<dyn Processes>,
+    folder: Utf8PathBuf,
+    invocation: String,
+}
+
+impl Remains {
+    /// Ends and removes all of it. The keeper goes first, or it would report the end of the others.
+    pub(super) fn end(&self) {
+        for group in [
+            keeper_group_of(&self.invocation),
+            group_of(&self.invocation),
+        ] {
+            if let Err(error) = self.processes.kill_group(&group, KILL_LIMIT) {
+                tracing::warn!(%group, error = %error, "processes of a lost keeper are left");
+            }
+        }
+        if let Err(error) = files::Native.remove_tree(&self.folder) {
+            tracing::warn!(folder = %self.folder, error = %error, "the folder of a keeper is left");
+        }
+    }
+}
+
+/// The keeper itself belongs to this group.
+fn keeper_group_of(invocation: &str) -> GroupId {
+    format!("keeper-{invocation}")
+        .parse()
+        .unwrap_or_else(|_| GroupId::unique())
 }
 
 /// Every process of an invocation belongs to this group.
@@ -224,13 +266,12 @@ struct Conversation {
 
 impl Conversation {
     async fn run(self, endpoint: Endpoint, mut orders: mpsc::Receiver<Order>) {
-        let mut keeper = None;
         let reason = match self.connect(&endpoint).await {
-            Ok(mut stream) => self.talk(&mut stream, &mut orders, &mut keeper).await,
+            Ok(mut stream) => self.talk(&mut stream, &mut orders).await,
             Err(error) => Some(format!("its keeper does not answer: {}", chain(&error))),
         };
         if let Some(reason) = reason {
-            self.tell(FromKeeper::Gone { keeper, reason }).await;
+            self.tell(FromKeeper::Gone { reason }).await;
         }
     }
 
@@ -251,13 +292,11 @@ impl Conversation {
         &self,
         stream: &mut LineStream<Stream>,
         orders: &mut mpsc::Receiver<Order>,
-        keeper: &mut Option<Identity>,
     ) -> Option<String> {
         loop {
             tokio::select! {
                 report = stream.receive::<Report>() => match report {
-                    Ok(Some(Report::Hello { keeper: identity, runs })) => {
-                        *keeper = Some(identity);
+                    Ok(Some(Report::Hello { runs, .. })) => {
                         self.tell(FromKeeper::Connected { runs }).await;
                     }
                     Ok(Some(report)) => self.tell(FromKeeper::Said(report)).await,

@@ -13,7 +13,7 @@ use transom_host::machine::Machine;
 use super::{Config, Daemon, DaemonError};
 use crate::control::protocol::LoadState;
 use crate::engine::{Catalog, Definition};
-use crate::unit::load::{LoadOutcome, UnitStore};
+use crate::unit::load::{LoadError, LoadOutcome, UnitStore};
 use crate::unit::{SpecifierContext, Unit, UnitName};
 
 const LARGEST_STAMP: u64 = 128;
@@ -38,33 +38,27 @@ impl Loader {
     }
 
     /// All units of the machine, and `more`.
-    pub(super) fn load_all(&self, more: &[UnitName]) -> Catalog {
-        let Some(store) = self.store() else {
-            return Catalog::default();
-        };
+    pub(super) fn load_all(&self, more: &[UnitName]) -> Result<Catalog, LoadError> {
+        let store = self.store()?;
         let mut wanted: BTreeSet<UnitName> = store.names();
         wanted.extend(more.iter().cloned());
         wanted.insert(self.default_target.clone());
-        self.load(&store, wanted, &Catalog::default())
+        Ok(self.load(&store, wanted, &Catalog::default()))
     }
 
     /// `present`, and the named units with all they lead to. What is present is not read again.
     fn extend(&self, present: &Catalog, names: &[UnitName]) -> Catalog {
-        let Some(store) = self.store() else {
+        let Ok(store) = self.store() else {
             return present.clone();
         };
         self.load(&store, names.iter().cloned().collect(), present)
     }
 
-    fn store(&self) -> Option<UnitStore> {
-        match UnitStore::load(&self.folders, self.specifiers.clone()) {
-            Ok(store) => Some(store),
-            Err(error) => {
-                let error = super::keepers::chain(&error);
-                tracing::error!(error, "the unit files cannot be read");
-                None
-            }
-        }
+    fn store(&self) -> Result<UnitStore, LoadError> {
+        UnitStore::load(&self.folders, self.specifiers.clone()).inspect_err(|error| {
+            let error = super::keepers::chain(error);
+            tracing::error!(error, "the unit files cannot be read");
+        })
     }
 
     fn load(
@@ -191,16 +185,20 @@ impl Daemon {
             .collect())
     }
 
-    /// Reads all unit files anew. Says what is wrong with them.
-    pub(super) fn reload_files(&mut self) -> Result<Vec<String>, DaemonError> {
+    /// Reads all unit files anew, and says what is wrong with them. If they cannot be read, what was
+    /// known stays.
+    pub(super) fn reload_files(&mut self) -> Result<Result<Vec<String>, String>, DaemonError> {
         let known: Vec<UnitName> = self.engine.known().map(|(name, _)| name.clone()).collect();
-        let catalog = Loader::new(&self.config, &self.machine).load_all(&known);
+        let catalog = match Loader::new(&self.config, &self.machine).load_all(&known) {
+            Ok(catalog) => catalog,
+            Err(error) => return Ok(Err(super::keepers::chain(&error))),
+        };
         let warnings = catalog
             .names()
             .filter_map(|name| catalog.definition(name))
             .flat_map(|definition| definition.problems.clone())
             .collect();
         self.act(|turn| turn.replace_catalog(catalog))?;
-        Ok(warnings)
+        Ok(Ok(warnings))
     }
 }

@@ -39,20 +39,34 @@ pub(super) fn read(files: &dyn Files, folder: &Utf8Path, boot: &str) -> Option<M
 
 impl Daemon {
     /// Writes the memory down if it has changed.
-    pub(super) fn save(&mut self) -> Result<(), DaemonError> {
+    pub(super) fn save(&mut self) {
         let saved = Saved {
             boot: &self.boot,
             memory: self.engine.memory(),
         };
         let bytes = serde_json::to_vec(&saved).unwrap_or_default();
         if bytes == self.saved {
-            return Ok(());
+            return;
         }
         let path = self.config.run_folder().join(FILE);
-        self.files
-            .write_durable(&path, &bytes, Access::Secret)
-            .map_err(DaemonError::Save)?;
-        self.saved = bytes;
-        Ok(())
+        match self.files.write_durable(&path, &bytes, Access::Secret) {
+            Ok(()) => {
+                self.saved = bytes;
+                self.unsaved = false;
+            }
+            // A full disk must not take services down. The next step tries again.
+            Err(error) if !self.unsaved => {
+                self.unsaved = true;
+                let error = super::keepers::chain(&error);
+                tracing::error!(error, "could not save what the supervisor knows");
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// All units went down in order: the next daemon starts as after a boot.
+    pub(super) fn forget(&self) -> Result<(), DaemonError> {
+        let path = self.config.run_folder().join(FILE);
+        self.files.remove_file(&path).map_err(DaemonError::Forget)
     }
 }

@@ -31,7 +31,7 @@ use transom_model::os::Os;
 
 use self::keepers::{FromKeeper, KeeperLink};
 use self::requests::Waiter;
-use crate::control::protocol::{Answer, JobVerb, Request};
+use crate::control::protocol::{Answer, Request};
 use crate::engine::{Engine, JobId, Now, Turn};
 use crate::keeper::protocol::Report;
 use crate::logs::{LogWriter, Rotation};
@@ -100,8 +100,8 @@ pub enum DaemonError {
     },
     #[error("could not listen for commands")]
     Listen(#[source] BindError),
-    #[error("could not save what the supervisor knows")]
-    Save(#[source] FileError),
+    #[error("could not remove what the supervisor knew")]
+    Forget(#[source] FileError),
     #[error("could not read the facts of this machine")]
     Machine(#[source] machine::MachineError),
 }
@@ -153,6 +153,9 @@ pub async fn run(
             }
         }
     }
+    if daemon.engine.is_quiet() {
+        daemon.forget()?;
+    }
     // Whoever waits for an answer gets it before we go.
     door.abort();
     drop(daemon);
@@ -161,6 +164,16 @@ pub async fn run(
         tracing::warn!("a client did not read its answer");
     }
     Ok(())
+}
+
+/// What is the same until all processes of this machine, or of this container, have gone.
+fn boot_of(machine: &dyn Machine, processes: &dyn Processes) -> Result<String, DaemonError> {
+    let boot = machine.boot_id().map_err(DaemonError::Machine)?;
+    // A container is booted anew without a new boot of the machine; its first process tells.
+    Ok(match processes.identify(1) {
+        Some(first) => format!("{boot}/{}", first.started),
+        None => boot,
+    })
 }
 
 async fn until(when: Option<tokio::time::Instant>) {
@@ -182,6 +195,12 @@ enum Arrival {
         invocation: String,
         message: FromKeeper,
     },
+    /// What a lost keeper held has been ended.
+    Buried {
+        unit: UnitName,
+        invocation: String,
+        reason: String,
+    },
 }
 
 /// Whether to go on.
@@ -199,6 +218,7 @@ struct Daemon {
     engine: Engine,
     boot: String,
     saved: Vec<u8>,
+    unsaved: bool,
     keepers: BTreeMap<UnitName, KeeperLink>,
     waiters: Vec<Waiter>,
     /// Which waiter each job belongs to is found by the job; results of jobs nobody waits for are
@@ -226,8 +246,8 @@ impl Daemon {
                 source,
             })?;
         let machine = machine::Native;
-        let boot = machine.boot_id().map_err(DaemonError::Machine)?;
         let processes: Arc<dyn Processes> = Arc::new(process::Native);
+        let boot = boot_of(&machine, processes.as_ref())?;
         if let Err(error) = process::become_subreaper() {
             tracing::warn!(error = %error, "orphans of services may escape");
         }
@@ -237,11 +257,11 @@ impl Daemon {
         let engine = match memory::read(&files, &folder, &boot) {
             Some(memory) => {
                 let known: Vec<UnitName> = memory.units().cloned().collect();
-                Engine::restore(loader.load_all(&known), place, memory)
+                Engine::restore(loader.load_all(&known).unwrap_or_default(), place, memory)
             }
             None => {
                 let nonce = uuid::Uuid::new_v4().simple().to_string()[..16].to_owned();
-                Engine::new(loader.load_all(&[]), place, nonce, now)
+                Engine::new(loader.load_all(&[]).unwrap_or_default(), place, nonce, now)
             }
         };
         let (inbox, arrivals) = mpsc::channel(256);
@@ -253,6 +273,7 @@ impl Daemon {
             engine,
             boot,
             saved: Vec::new(),
+            unsaved: false,
             keepers: BTreeMap::new(),
             waiters: Vec::new(),
             surveys: HashMap::new(),
@@ -277,6 +298,14 @@ impl Daemon {
                 self.hear(&unit, &invocation, message)?;
                 Ok(Next::GoOn)
             }
+            Arrival::Buried {
+                unit,
+                invocation,
+                reason,
+            } => {
+                self.mourn(&unit, &invocation, reason)?;
+                Ok(Next::GoOn)
+            }
         }
     }
 
@@ -286,27 +315,16 @@ impl Daemon {
         let mut turn = self.engine.turn(now);
         let decided = decide(&mut turn);
         let effects = turn.finish();
-        self.save()?;
+        self.save();
         self.execute(effects)?;
         Ok(decided)
     }
 
     fn begin_shutdown(&mut self) -> Result<(), DaemonError> {
         tracing::info!("stopping all units");
-        let up: Vec<UnitName> = self
-            .engine
-            .known()
-            .filter(|(_, runtime)| !runtime.state.is_down())
-            .map(|(unit, _)| unit.clone())
-            .collect();
-        for unit in up {
-            // One by one, so that a unit that refuses does not keep the others from stopping.
-            let one = [unit.clone()];
-            if let Err(error) = self.act(|turn| turn.request(JobVerb::Stop, &one))? {
-                tracing::warn!(%unit, error = %error, "cannot be stopped");
-            }
-        }
-        Ok(())
+        self.act(|turn| {
+            turn.shut_down();
+        })
     }
 
     /// The log of a unit that has no keeper now; with a keeper, the keeper writes.

@@ -98,10 +98,12 @@ impl Daemon {
                 }
                 Err(error) => Answer::Failed { error },
             },
-            Request::DaemonReload => {
-                let warnings = self.reload_files()?;
-                Answer::Done { warnings }
-            }
+            Request::DaemonReload => match self.reload_files()? {
+                Ok(warnings) => Answer::Done { warnings },
+                Err(message) => Answer::Failed {
+                    error: RequestError::BadRequest { message },
+                },
+            },
             Request::ResetFailed { units } => match self.failed_units(&units) {
                 Ok(names) => {
                     self.act(|turn| names.iter().for_each(|name| turn.reset_failed(name)))?;
@@ -174,7 +176,7 @@ impl Daemon {
                 }
             }
         }
-        self.save()?;
+        self.save();
         self.execute(effects)?;
         Ok(Next::GoOn)
     }
@@ -204,7 +206,14 @@ impl Daemon {
             return Answer::Failed { error };
         }
         for name in &names {
-            self.order(name, Order::Signal { signal, whom });
+            self.order(
+                name,
+                Order::Signal {
+                    signal,
+                    whom,
+                    until_empty: false,
+                },
+            );
         }
         Answer::Done {
             warnings: Vec::new(),
@@ -245,6 +254,19 @@ impl Daemon {
         }
     }
 
+    /// Asks a keeper what its unit uses. One question at a time: its answer is for all who asked.
+    fn ask_keeper(&mut self, unit: &UnitName) -> oneshot::Receiver<Report> {
+        let (sender, survey) = oneshot::channel();
+        let waiting = self.surveys.entry(unit.clone()).or_default();
+        waiting.retain(|waiting| !waiting.is_closed());
+        let first = waiting.is_empty();
+        waiting.push(sender);
+        if first {
+            self.order(unit, Order::Survey);
+        }
+        survey
+    }
+
     /// Answers with the status of `names`, asking their keepers without holding up anyone else.
     fn inspect(&mut self, names: Vec<UnitName>, reply: oneshot::Sender<Answer>) {
         let mut pending = Vec::new();
@@ -252,10 +274,7 @@ impl Daemon {
             let mut status = self.engine.status(&name);
             status.log_path = Some(crate::logs::log_path(&self.config.log_folder(), &name));
             let survey = if self.keepers.contains_key(&name) {
-                let (sender, survey) = oneshot::channel();
-                self.surveys.entry(name.clone()).or_default().push(sender);
-                self.order(&name, Order::Survey);
-                Some(survey)
+                Some(self.ask_keeper(&name))
             } else {
                 None
             };

@@ -47,8 +47,8 @@ impl Daemon {
                     invocation = entry.name,
                     "ending what an earlier supervisor left"
                 );
-                let keeper = self.read_record(&entry.name).map(|record| record.keeper);
-                self.end_remains(&entry.name, keeper.as_ref());
+                let remains = self.remains(&entry.name);
+                tokio::task::spawn_blocking(move || remains.end());
             }
         }
     }
@@ -57,7 +57,7 @@ impl Daemon {
     fn meet_again(&mut self, unit: &UnitName, invocation: &str) -> Result<(), DaemonError> {
         let Some(record) = self.read_record(invocation) else {
             // Asked for, but it never came up: ask again. Its commands follow when it answers.
-            self.end_remains(invocation, None);
+            self.remains(invocation).end();
             if let Err(reason) = self.open_keeper(unit, invocation) {
                 let effects = self.lose(unit, reason)?;
                 self.execute(effects)?;
@@ -76,10 +76,9 @@ impl Daemon {
         for numbered in record.events {
             self.act(|turn| turn.keeper_event(unit, numbered.event))?;
         }
-        self.end_remains(invocation, None);
         let reason = "its keeper ended while no supervisor was there".to_owned();
-        let effects = self.lose(unit, reason)?;
-        self.execute(effects)
+        self.bury(unit, invocation, reason);
+        Ok(())
     }
 
     fn read_record(&self, invocation: &str) -> Option<Record> {

@@ -90,11 +90,13 @@ pub enum Effect {
         role: Role,
         command: ExecCommand,
     },
-    /// Signal processes, and report `Empty` as soon as none is left (at once if none is there).
+    /// Signal processes; with `until_empty`, report `Empty` as soon as none is left (at once if none
+    /// is there).
     Signal {
         unit: UnitName,
         signal: Signal,
         whom: Whom,
+        until_empty: bool,
     },
     /// The unit needs no keeper any more.
     Close { unit: UnitName },
@@ -111,6 +113,16 @@ pub enum Effect {
 }
 
 impl Notification {
+    /// What a daemon has to know that comes after several messages.
+    pub fn absorb(&mut self, newer: Self) {
+        self.ready = newer.ready || (self.ready && !newer.reloading);
+        self.reloading = newer.reloading && !newer.ready;
+        self.stopping |= newer.stopping;
+        if newer.status.is_some() {
+            self.status = newer.status;
+        }
+    }
+
     /// Reads the lines of one message. Lines that mean nothing here are skipped, as `sd_notify` asks.
     pub fn parse(text: &str) -> Self {
         let mut notification = Self::default();

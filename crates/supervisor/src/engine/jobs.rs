@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::event::Effect;
 use super::job::{Job, JobId, JobKind, later_goes_first};
 use super::state::State;
-use super::transaction::{Transaction, plan_transaction};
+use super::transaction::Transaction;
 use super::{Turn, moment::Moment};
 use crate::control::protocol::{JobResult, JobVerb, RequestError, UnitResult};
 use crate::unit::{Kind, UnitName};
@@ -70,7 +70,8 @@ impl Turn<'_> {
                 None => self.insert(unit, *kind, id),
                 Some(mut present) => match present.kind.merged_with(*kind) {
                     Some(merged) => {
-                        if merged != present.kind {
+                        // A reload that runs already may have read the old configuration.
+                        if merged != present.kind || merged == JobKind::Reload {
                             present.running = false;
                         }
                         present.kind = merged;
@@ -80,6 +81,9 @@ impl Turn<'_> {
                     None => {
                         self.report(unit, &present, JobResult::Canceled, None);
                         self.insert(unit, *kind, id);
+                        if present.kind == JobKind::Start && self.state(unit).is_down() {
+                            self.timers_of(unit);
+                        }
                     }
                 },
             }
@@ -123,15 +127,10 @@ impl Turn<'_> {
 
     /// Starts units on the engine's own account: timers, `OnFailure=`, restarts, `BindsTo=`.
     pub(super) fn enqueue_ourselves(&mut self, unit: &UnitName, kind: JobKind) {
-        let planned = {
-            let engine = &*self.engine;
-            plan_transaction(
-                &engine.catalog,
-                &|unit| engine.counts_as_up(unit),
-                &[(unit.clone(), kind)],
-            )
-        };
-        match planned {
+        if self.engine.ending && kind != JobKind::Stop {
+            return;
+        }
+        match self.engine.plan(&[(unit.clone(), kind)]) {
             Ok(transaction) => {
                 for warning in &transaction.warnings {
                     self.note(unit, warning.clone());
@@ -166,6 +165,9 @@ impl Turn<'_> {
             self.state(unit).active_state() == crate::control::protocol::ActiveState::Deactivating;
         if going_down && kind == JobKind::Start {
             return false;
+        }
+        if self.state(unit) == State::Reload && kind == JobKind::Reload {
+            return false; // One after the other.
         }
         let catalog = &self.engine.catalog;
         self.engine.memory.jobs.iter().all(|(other, job)| {
@@ -203,7 +205,7 @@ impl Turn<'_> {
         }
         if let Some(missing) = self.missing_requirement(unit) {
             let reason = format!("{missing} is not active");
-            return self.finish_job(unit, JobResult::Dependency, Some(reason));
+            return self.fail_for_dependency(unit, reason);
         }
         match self.engine.catalog.unit(unit).map(|unit| unit.kind.clone()) {
             None => self.finish_job(
@@ -306,7 +308,13 @@ impl Turn<'_> {
             if state.is_down() || state == State::AutoRestart {
                 runtime.inactive_entered = Some(now.wall);
                 runtime.inactive_entered_boot = Some(now.boot);
+            } else if before.is_down() || before == State::AutoRestart {
+                runtime.inactive_left_boot = Some(now.boot);
             }
+        }
+        if state.is_down() {
+            runtime.deadline = None;
+            runtime.watchdog = None;
         }
         self.settle_job(unit, state);
         if state.is_down() || state == State::AutoRestart {
@@ -399,7 +407,13 @@ impl Turn<'_> {
         }
     }
 
-    fn report(&mut self, unit: &UnitName, job: &Job, result: JobResult, reason: Option<&str>) {
+    pub(super) fn report(
+        &mut self,
+        unit: &UnitName,
+        job: &Job,
+        result: JobResult,
+        reason: Option<&str>,
+    ) {
         for id in &job.ids {
             self.effects.push(Effect::JobFinished {
                 job: *id,
@@ -428,9 +442,21 @@ impl Turn<'_> {
         for other in waiting {
             let reason = format!("{unit}, which it needs, did not start");
             self.note(&other, format!("not started: {reason}"));
-            if self.state(&other).is_down() {
-                self.finish_job(&other, JobResult::Dependency, Some(reason));
-            }
+            self.fail_for_dependency(&other, reason);
+        }
+    }
+
+    /// A start that cannot be, because of another unit. A unit that waited for its restart stays down.
+    fn fail_for_dependency(&mut self, unit: &UnitName, reason: String) {
+        let state = self.state(unit);
+        if state.is_down() || state == State::AutoRestart {
+            self.finish_job(unit, JobResult::Dependency, Some(reason.clone()));
+        }
+        if state == State::AutoRestart {
+            let runtime = self.runtime(unit);
+            runtime.result = UnitResult::Dependency;
+            runtime.reason = Some(reason);
+            self.set_state(unit, State::Failed);
         }
     }
 
@@ -443,8 +469,9 @@ impl Turn<'_> {
             .bound_by
             .iter()
             .filter(|other| {
-                let pending = self.engine.memory.jobs.contains_key(*other);
-                !self.state(other).is_down() && !pending
+                let job = self.engine.memory.jobs.get(*other);
+                let goes_anyway = job.is_some_and(|job| job.kind == JobKind::Stop || !job.running);
+                !self.state(other).is_down() && !goes_anyway
             })
             .cloned()
             .collect();

@@ -17,7 +17,7 @@ mod tests;
 mod timer;
 mod transaction;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -29,9 +29,9 @@ pub use job::{Job, JobId, JobKind};
 pub use moment::{Moment, Now};
 pub use runtime::{Running, Runtime};
 pub use state::State;
-pub use transaction::{Transaction, plan_transaction};
+pub use transaction::{Present, Transaction, plan_transaction};
 
-use crate::control::protocol::{JobVerb, RequestError};
+use crate::control::protocol::{JobResult, JobVerb, RequestError};
 use crate::unit::UnitName;
 
 /// The deciding half of the supervisor.
@@ -43,6 +43,11 @@ pub struct Engine {
     zone: TimeZone,
     /// Tells this machine from others, for delays that are spread over a fleet.
     machine: String,
+    /// Units whose keeper has not been heard since an earlier daemon died: their deadlines wait, since
+    /// what they wait for may have happened.
+    unheard: BTreeSet<UnitName>,
+    /// All units are going down for good: nothing is started any more.
+    ending: bool,
 }
 
 /// What the engine has to know of where it is.
@@ -53,7 +58,10 @@ pub struct Place {
 }
 
 /// Everything that must survive a restart of the daemon.
+///
+/// A later version reads what an earlier one wrote, and the other way round: fields may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Memory {
     /// Distinguishes the invocations of this boot from those of all others.
     nonce: String,
@@ -92,11 +100,14 @@ impl Engine {
 
     /// Goes on where an earlier incarnation was. Follow up with `Turn::resume`.
     pub fn restore(catalog: Catalog, place: Place, memory: Memory) -> Self {
+        let kept = memory.units.iter().filter(|(_, runtime)| runtime.kept);
         Self {
+            unheard: kept.map(|(unit, _)| unit.clone()).collect(),
             catalog,
             memory,
             zone: place.zone,
             machine: place.machine,
+            ending: false,
         }
     }
 
@@ -145,9 +156,10 @@ impl Engine {
     pub fn idle_for(&self, now: Now) -> Option<Duration> {
         // The wall clock may be set at any time, so calendar timers are looked at again this often.
         const WALL_CLOCK_CHECK: Duration = Duration::from_mins(1);
-        let runtimes = self.memory.units.values();
+        let heard = |(unit, runtime)| (!self.unheard.contains(unit)).then_some(runtime);
+        let runtimes = self.memory.units.iter().filter_map(heard);
         runtimes
-            .flat_map(|runtime| {
+            .flat_map(|runtime: &Runtime| {
                 let boot = [runtime.deadline, runtime.watchdog, runtime.timer.next_boot]
                     .into_iter()
                     .flatten()
@@ -191,6 +203,11 @@ impl Turn<'_> {
         verb: JobVerb,
         units: &[UnitName],
     ) -> Result<(Vec<Accepted>, Vec<String>), RequestError> {
+        if self.engine.ending {
+            return Err(RequestError::BadRequest {
+                message: "the supervisor is stopping".into(),
+            });
+        }
         let mut anchors = Vec::new();
         for unit in units {
             if let Some(kind) = self.resolve(verb, unit)? {
@@ -199,7 +216,7 @@ impl Turn<'_> {
         }
         let transaction = {
             let engine = &*self.engine;
-            plan_transaction(&engine.catalog, &|unit| engine.counts_as_up(unit), &anchors)?
+            engine.plan(&anchors)?
         };
         let ids = self.enqueue(&transaction);
         let accepted = units
@@ -237,11 +254,30 @@ impl Turn<'_> {
     /// Takes over freshly read unit files. What runs goes on running; the new settings count from the
     /// next start on, except for timers, which are set anew.
     pub fn replace_catalog(&mut self, catalog: Catalog) {
-        self.engine.catalog = catalog;
-        let timers: Vec<UnitName> = self.engine.memory.units.keys().cloned().collect();
-        for unit in timers {
-            self.timer_rearm(&unit);
+        let before = std::mem::replace(&mut self.engine.catalog, catalog);
+        let units: Vec<UnitName> = self.engine.memory.units.keys().cloned().collect();
+        for unit in units {
+            if before.unit(&unit) != self.engine.catalog.unit(&unit) {
+                self.timer_rearm(&unit);
+            }
         }
+    }
+
+    /// Takes all units down, in order and for good: pending jobs are canceled, new ones refused.
+    pub fn shut_down(&mut self) {
+        self.engine.ending = true;
+        for (unit, job) in std::mem::take(&mut self.engine.memory.jobs) {
+            self.report(&unit, &job, JobResult::Canceled, None);
+        }
+        let up = self.engine.memory.units.iter();
+        let jobs = up
+            .filter(|(_, runtime)| !runtime.state.is_down())
+            .map(|(unit, _)| (unit.clone(), JobKind::Stop))
+            .collect();
+        self.enqueue(&Transaction {
+            jobs,
+            warnings: Vec::new(),
+        });
     }
 
     /// Forgets that a unit failed, and how often it was started.
@@ -284,6 +320,14 @@ impl Turn<'_> {
 }
 
 impl Engine {
+    fn plan(&self, anchors: &[(UnitName, JobKind)]) -> Result<Transaction, RequestError> {
+        let present = Present {
+            is_up: &|unit| self.counts_as_up(unit),
+            queued: &|unit| self.memory.jobs.get(unit).map(|job| job.kind),
+        };
+        plan_transaction(&self.catalog, &present, anchors)
+    }
+
     /// Whether a stop or restart of what `unit` needs has to reach it.
     fn counts_as_up(&self, unit: &UnitName) -> bool {
         self.memory

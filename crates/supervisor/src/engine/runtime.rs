@@ -31,6 +31,7 @@ pub struct Ended {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Runtime {
     pub state: State,
     pub result: UnitResult,
@@ -39,8 +40,10 @@ pub struct Runtime {
     pub changed: Option<Timestamp>,
     pub active_entered: Option<Timestamp>,
     pub inactive_entered: Option<Timestamp>,
-    /// The same two on the clock that timers measure with.
+    /// The same on the clock that timers measure with; and when the unit last began to come up, which
+    /// for a oneshot is all there is.
     pub active_entered_boot: Option<Moment>,
+    pub inactive_left_boot: Option<Moment>,
     pub inactive_entered_boot: Option<Moment>,
     pub main: Option<Running>,
     pub control: Option<Running>,
@@ -73,6 +76,7 @@ impl Runtime {
 
 /// What a timer remembers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TimerRuntime {
     pub next_boot: Option<Moment>,
     pub next_wall: Option<Timestamp>,

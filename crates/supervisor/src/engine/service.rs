@@ -42,7 +42,11 @@ impl Turn<'_> {
 
     /// The conditions have been looked at: the start goes on, or ends here.
     pub(super) fn service_checked(&mut self, unit: &UnitName, verdict: Verdict) {
-        if !self.state(unit).is_down() && self.state(unit) != State::AutoRestart {
+        // Meanwhile the start may have been given up.
+        let job = self.engine.memory.jobs.get(unit);
+        let wanted = job.is_some_and(|job| job.running && job.kind == JobKind::Start);
+        let state = self.state(unit);
+        if !wanted || (!state.is_down() && state != State::AutoRestart) {
             return;
         }
         self.runtime(unit).condition_failed = None;
@@ -205,7 +209,21 @@ impl Turn<'_> {
             self.note(unit, "still running, and SendSIGKILL=no: left alone");
             return self.enter_stop_post(unit);
         }
+        let runtime = self.runtime(unit);
+        let alone = runtime.main.is_none() && runtime.control.is_none();
+        let state = match service.kill_mode {
+            // Only the main process was to be asked, and it has gone.
+            KillMode::Process if alone => return self.enter_stop_post(unit),
+            KillMode::Mixed if alone => State::StopSigkill,
+            _ => state,
+        };
         self.enter(unit, state, service.timeout_stop);
+        self.send_stop_signal(unit, state);
+    }
+
+    /// What `state` sends to whom.
+    pub(super) fn send_stop_signal(&mut self, unit: &UnitName, state: State) {
+        let service = self.service(unit);
         let (signal, whom) = match (state, service.kill_mode) {
             (State::StopSigkill, KillMode::Process) => (service.final_kill_signal, Whom::Main),
             (State::StopSigkill, _) => (service.final_kill_signal, Whom::All),
@@ -280,6 +298,9 @@ impl Turn<'_> {
     /// Time is up for whatever the service was doing.
     pub(super) fn service_deadline(&mut self, unit: &UnitName) {
         let now = self.now.boot;
+        if self.engine.unheard.contains(unit) {
+            return;
+        }
         let Some(runtime) = self.engine.memory.units.get_mut(unit) else {
             return;
         };
@@ -298,7 +319,13 @@ impl Turn<'_> {
         }
         runtime.deadline = None;
         match runtime.state {
-            State::AutoRestart => self.enqueue_ourselves(unit, JobKind::Start),
+            State::AutoRestart => {
+                self.enqueue_ourselves(unit, JobKind::Start);
+                if !self.engine.memory.jobs.contains_key(unit) {
+                    self.fail(unit, UnitResult::Resources, "it could not be started again");
+                    self.set_state(unit, State::Failed);
+                }
+            }
             State::Condition | State::StartPre | State::Start | State::StartPost => {
                 self.note(unit, "start timed out");
                 self.fail(
@@ -448,6 +475,7 @@ impl Turn<'_> {
     }
 
     fn lost(&mut self, unit: &UnitName, reason: &str) {
+        self.engine.unheard.remove(unit);
         self.note(unit, format!("lost: {reason}"));
         self.runtime(unit).kept = false;
         self.fail(unit, UnitResult::Resources, reason);
@@ -499,10 +527,12 @@ impl Turn<'_> {
     }
 
     pub(super) fn signal(&mut self, unit: &UnitName, signal: Signal, whom: Whom) {
+        let until_empty = !matches!(self.state(unit), State::Running | State::Reload);
         self.effects.push(Effect::Signal {
             unit: unit.clone(),
             signal,
             whom,
+            until_empty,
         });
     }
 

@@ -1,5 +1,7 @@
 //! What the end of one of a service's processes leads to.
 
+use std::time::Duration;
+
 use transom_host::process::Exit;
 
 use super::event::{Role, RunId};
@@ -8,8 +10,11 @@ use super::runtime::{Ended, Running};
 use super::service::commands;
 use super::state::State;
 use super::{Turn, Verdict};
-use crate::control::protocol::UnitResult;
-use crate::unit::{KillMode, ServiceType, UnitName};
+use crate::control::protocol::{UnitResult, Whom};
+use crate::unit::{KillMode, ServiceType, Signal, UnitName};
+
+/// How long a keeper that was found again may take to tell what happened meanwhile.
+const GRACE: Duration = Duration::from_secs(5);
 
 impl Turn<'_> {
     pub(super) fn exited(&mut self, unit: &UnitName, run: RunId, exit: Exit) {
@@ -114,6 +119,14 @@ impl Turn<'_> {
             State::StopSigterm | State::StopSigkill if service.kill_mode == KillMode::Process => {
                 self.enter_stop_post(unit);
             }
+            State::StopSigterm if service.kill_mode == KillMode::Mixed => {
+                self.enter_signal(unit, State::StopSigkill);
+            }
+            // A reload by signal that the service did not survive.
+            State::Reload if self.runtime(unit).control.is_none() => {
+                self.runtime(unit).reload_failed = true;
+                self.enter_running(unit);
+            }
             // StartPost and Reload look at it when their command ends; a stop waits for `Empty`.
             _ => {}
         }
@@ -180,6 +193,9 @@ impl Turn<'_> {
 
     /// Goes on after a restart of the daemon: `known` are the commands that the keeper was told.
     pub fn resume(&mut self, unit: &UnitName, known: &dyn Fn(RunId) -> bool) {
+        if !self.engine.unheard.remove(unit) {
+            return; // A keeper of our own, which has its orders.
+        }
         let service = self.service(unit);
         let runtime = self.runtime(unit);
         let state = runtime.state;
@@ -199,9 +215,19 @@ impl Turn<'_> {
                 });
             }
         }
+        // What it waits for may be on its way to us; it gets a moment to arrive.
+        let soon = self.now.boot.after(GRACE);
+        let now = self.now.boot;
+        let runtime = self.runtime(unit);
+        runtime.deadline = runtime.deadline.map(|due| due.max(soon));
+        runtime.watchdog = runtime
+            .watchdog
+            .and(service.watchdog_sec)
+            .map(|limit| now.after(limit));
         match state {
-            State::StopSigterm | State::StopSigkill => self.enter_signal(unit, state),
-            State::FinalSigkill => self.enter_final(unit),
+            // The order may have been lost with the daemon; how long to wait for it has not changed.
+            State::StopSigterm | State::StopSigkill => self.send_stop_signal(unit, state),
+            State::FinalSigkill => self.signal(unit, Signal::KILL, Whom::All),
             _ => {}
         }
     }

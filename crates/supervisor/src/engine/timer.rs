@@ -26,8 +26,19 @@ impl Turn<'_> {
         runtime.result = UnitResult::Success;
         runtime.timer.last_boot = None;
         runtime.timer.last = runtime.timer.last.max(last);
+        let never_fired = runtime.timer.last.is_none();
         self.note(unit, format!("Started {}.", self.title(unit)));
         self.set_state(unit, State::Waiting);
+        let persistent = self
+            .engine
+            .catalog
+            .unit(unit)
+            .and_then(|unit| Some(unit.timer()?.persistent));
+        if never_fired && persistent == Some(true) {
+            // From now on it can be known what was missed.
+            self.runtime(unit).timer.last = Some(self.now.wall);
+            self.effects.push(Effect::Stamp { unit: unit.clone() });
+        }
         self.timer_rearm(unit);
     }
 
@@ -48,6 +59,34 @@ impl Turn<'_> {
         let delay = self.random_delay(unit, timer);
         let next_boot = self.next_on_boot_clock(unit, timer, &triggered);
         let next_wall = self.next_on_wall_clock(unit, timer);
+        self.arm(unit, timer, delay, next_boot, next_wall);
+    }
+
+    /// The unit that a waiting timer starts came up or went down by itself: spans measured from it
+    /// change, what the calendar says does not.
+    fn timer_remeasure(&mut self, unit: &UnitName) {
+        let Some(definition) = self.engine.catalog.unit(unit).cloned() else {
+            return;
+        };
+        let (Some(timer), Some(triggered)) = (definition.timer(), definition.triggers()) else {
+            return;
+        };
+        let relative = !timer.on_unit_active.is_empty() || !timer.on_unit_inactive.is_empty();
+        if relative {
+            let next_boot = self.next_on_boot_clock(unit, timer, &triggered);
+            self.runtime(unit).timer.next_boot = next_boot;
+            self.runtime(unit).timer.anchor = Some(self.now);
+        }
+    }
+
+    fn arm(
+        &mut self,
+        unit: &UnitName,
+        timer: &Timer,
+        delay: Duration,
+        next_boot: Option<Moment>,
+        next_wall: Option<Timestamp>,
+    ) {
         let now = self.now;
         let runtime = self.runtime(unit);
         runtime.timer.anchor = Some(now);
@@ -78,7 +117,7 @@ impl Turn<'_> {
             (&timer.on_startup, Some(self.engine.memory.startup)),
             (
                 &timer.on_unit_active,
-                other.and_then(|other| other.active_entered_boot),
+                other.and_then(|other| other.inactive_left_boot),
             ),
             (
                 &timer.on_unit_inactive,
@@ -170,13 +209,10 @@ impl Turn<'_> {
             .collect();
         let down = self.state(unit).is_down();
         for timer in timers {
-            let rests = match self.state(&timer) {
-                State::TimerRunning => down,
-                State::Waiting | State::Elapsed => true,
-                _ => false,
-            };
-            if rests {
-                self.timer_rearm(&timer);
+            match self.state(&timer) {
+                State::TimerRunning if down => self.timer_rearm(&timer),
+                State::Waiting | State::Elapsed => self.timer_remeasure(&timer),
+                _ => {}
             }
         }
     }

@@ -23,9 +23,15 @@ struct Planned {
     needed: bool,
 }
 
+/// What the units of a transaction find: who is up, and which jobs wait already.
+pub struct Present<'a> {
+    pub is_up: &'a dyn Fn(&UnitName) -> bool,
+    pub queued: &'a dyn Fn(&UnitName) -> Option<JobKind>,
+}
+
 struct Planner<'a> {
     catalog: &'a Catalog,
-    is_up: &'a dyn Fn(&UnitName) -> bool,
+    present: &'a Present<'a>,
     planned: BTreeMap<UnitName, Planned>,
     warnings: Vec<String>,
 }
@@ -33,12 +39,12 @@ struct Planner<'a> {
 /// Plans `kind` for `anchors` with everything that follows from it.
 pub fn plan_transaction(
     catalog: &Catalog,
-    is_up: &dyn Fn(&UnitName) -> bool,
+    present: &Present<'_>,
     anchors: &[(UnitName, JobKind)],
 ) -> Result<Transaction, RequestError> {
     let mut planner = Planner {
         catalog,
-        is_up,
+        present,
         planned: BTreeMap::new(),
         warnings: Vec::new(),
     };
@@ -85,17 +91,19 @@ impl Planner<'_> {
                     reason: "the units asked for conflict with each other".into(),
                 });
             }
-            let (kept, dropped) = if existing.needed {
-                (existing.kind, kind)
-            } else {
+            // Of two that can be done without, the first stays: taking turns would never end.
+            let replaces = needed && !existing.needed;
+            let (kept, dropped) = if replaces {
                 (kind, existing.kind)
+            } else {
+                (existing.kind, kind)
             };
             self.warnings.push(format!(
                 "{unit} is not {}, because it has to be {}",
                 past(dropped),
                 past(kept)
             ));
-            if !existing.needed {
+            if replaces {
                 self.planned.insert(unit.clone(), Planned { kind, needed });
                 return self.follow(unit, kind, needed);
             }
@@ -125,7 +133,7 @@ impl Planner<'_> {
             JobKind::Stop => self.push_out(unit, JobKind::Stop),
             JobKind::Reload => {
                 let targets = &self.catalog.dependents(unit).reloads_with;
-                for target in targets.iter().filter(|target| (self.is_up)(target)) {
+                for target in targets.iter().filter(|target| (self.present.is_up)(target)) {
                     self.add_if_possible(target, JobKind::Reload);
                 }
                 Ok(())
@@ -147,7 +155,7 @@ impl Planner<'_> {
             .iter()
             .chain(&self.catalog.dependents(unit).conflicted_by)
         {
-            if (self.is_up)(conflict) || self.planned.contains_key(conflict) {
+            if (self.present.is_up)(conflict) || self.planned.contains_key(conflict) {
                 self.add(conflict, JobKind::Stop, needed)?;
             }
         }
@@ -173,7 +181,7 @@ impl Planner<'_> {
                     .filter(|_| kind == JobKind::Stop),
             );
         for dependent in affected {
-            if (self.is_up)(dependent) {
+            if (self.present.is_up)(dependent) {
                 self.add(dependent, kind, true)?;
             }
         }
@@ -220,7 +228,13 @@ impl Planner<'_> {
             let droppable = cycle
                 .iter()
                 .rev()
-                .find(|unit| !anchors.contains(unit) && !self.planned[*unit].needed)
+                .find(|unit| {
+                    !anchors.contains(unit)
+                        && self
+                            .planned
+                            .get(*unit)
+                            .is_some_and(|planned| !planned.needed)
+                })
                 .cloned();
             let mut names: Vec<String> = cycle.iter().map(ToString::to_string).collect();
             names.push(names[0].clone());
@@ -231,9 +245,27 @@ impl Planner<'_> {
                 "{dropped} is left out, to break the ordering cycle {}",
                 names.join(" -> ")
             ));
-            self.planned.remove(&dropped);
+            self.leave_out(&dropped);
         }
         Ok(())
+    }
+
+    /// Takes a job out, and with it those that cannot be without it. None of them is needed: what is
+    /// needed makes its own requirements needed.
+    fn leave_out(&mut self, unit: &UnitName) {
+        self.planned.remove(unit);
+        let dependents = self.catalog.dependents(unit);
+        for other in dependents.required_by.iter().chain(&dependents.bound_by) {
+            let comes_up = self
+                .planned
+                .get(other)
+                .is_some_and(|planned| planned.kind != JobKind::Stop && !planned.needed);
+            if comes_up {
+                self.warnings
+                    .push(format!("{other} is left out with {unit}, which it needs"));
+                self.leave_out(other);
+            }
+        }
     }
 
     /// A cycle among jobs that bring units up, in the order in which they would have to come up.
@@ -274,10 +306,11 @@ impl Planner<'_> {
         None
     }
 
+    /// Whether a job of this transaction, or one that waits already, brings the unit up.
     fn comes_up(&self, unit: &UnitName) -> bool {
-        self.planned
-            .get(unit)
-            .is_some_and(|planned| planned.kind != JobKind::Stop)
+        let planned = self.planned.get(unit).map(|planned| planned.kind);
+        let kind = planned.or_else(|| (self.present.queued)(unit));
+        kind.is_some_and(|kind| kind != JobKind::Stop)
     }
 }
 

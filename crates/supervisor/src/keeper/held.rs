@@ -16,7 +16,6 @@ use crate::unit::Signal;
 pub(super) struct Held {
     pub process: Arc<dyn Process>,
     pub role: Role,
-    pub ended: bool,
     /// Where a process is stopped by the end of its input, this is our end of it.
     stdin: Option<PipeWriter>,
 }
@@ -43,7 +42,6 @@ impl Held {
         Ok(Self {
             process,
             role,
-            ended: false,
             stdin,
         })
     }
@@ -56,29 +54,19 @@ impl Held {
         }
     }
 
-    /// Delivers a signal. Where the system has no such thing, a polite one closes the input instead,
-    /// which is how a service on Windows learns that it should end.
-    pub(super) fn signal(&mut self, signal: Signal, whom: Whom) {
-        let scope = if whom == Whom::All {
-            Scope::Tree
-        } else {
-            Scope::Main
-        };
-        match self.process.signal(signal.into(), scope) {
-            Ok(Delivered::NotSupported) => {
-                let asks_to_end = matches!(
-                    signal,
-                    Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT
-                );
-                if asks_to_end {
-                    self.stdin = None;
-                }
-            }
-            Ok(Delivered::To(_) | Delivered::Gone) => {}
-            Err(error) => {
-                tracing::warn!(pid = self.process.identity().pid, %signal, error = %error, "signal failed");
-            }
-        }
+    pub(super) fn signal(&self, signal: Signal, scope: Scope) -> Delivered {
+        self.process
+            .signal(signal.into(), scope)
+            .unwrap_or_else(|error| {
+                let pid = self.process.identity().pid;
+                tracing::warn!(pid, %signal, error = %error, "signal failed");
+                Delivered::Gone
+            })
+    }
+
+    /// Ends the input of the process.
+    pub(super) fn close_input(&mut self) {
+        self.stdin = None;
     }
 }
 

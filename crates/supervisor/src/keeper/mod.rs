@@ -13,18 +13,20 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval};
 use transom_host::files::{self, Access as FileAccess, Files};
 use transom_host::ipc::{self, Access, Endpoint, LineStream, Listener};
 use transom_host::notify;
-use transom_host::process::{self, Exit, Processes, become_subreaper, reap_orphans};
+use transom_host::process::{
+    self, Delivered, Exit, Processes, Scope, become_subreaper, reap_orphans,
+};
 
 use self::held::Held;
 use self::protocol::{
     ENDPOINT, LONGEST_LINE, Numbered, Order, RECORD_FILE, Record, Report, SETUP_FILE, Setup,
 };
 use crate::control::protocol::Whom;
-use crate::engine::{KeeperEvent, Role, RunId};
+use crate::engine::{KeeperEvent, Notification, Role, RunId};
 use crate::logs::{LogWriter, Stream};
 use crate::unit::Signal;
 
@@ -32,9 +34,10 @@ use crate::unit::Signal;
 const LOOK_FOR_EMPTY: Duration = Duration::from_millis(50);
 /// How often it collects orphans of the service otherwise.
 const HOUSEKEEPING: Duration = Duration::from_secs(5);
-/// How long a keeper with nothing left to hold waits for a daemon before it ends by itself. All it
-/// knows is on disk by then.
-const ALONE: Duration = Duration::from_mins(1);
+/// How many of the latest commands are remembered, so that one told again does not run again.
+const REMEMBERED_RUNS: usize = 64;
+/// How long killing all processes of a unit may take.
+const KILL_LIMIT: Duration = Duration::from_secs(30);
 const LARGEST_SETUP: u64 = 1 << 20;
 
 /// Why a keeper could not do its work.
@@ -91,10 +94,13 @@ pub async fn run(folder: &Utf8Path) -> Result<(), KeeperError> {
         held: BTreeMap::new(),
         next_number: 1,
         happened,
+        last: None,
+        notified: Notification::default(),
         someone_waits_for_empty: false,
+        unsaved: false,
         closing: false,
     };
-    keeper.save()?;
+    keeper.try_save().map_err(KeeperError::Record)?;
     keeper.serve(listener, notifications, mailbox).await
 }
 
@@ -114,7 +120,13 @@ struct Keeper {
     record: Record,
     next_number: u64,
     happened: mpsc::Sender<Happening>,
+    /// The last one that ended: it still leads to the rest of its group.
+    last: Option<Held>,
+    /// What the service has said so far.
+    notified: Notification,
     someone_waits_for_empty: bool,
+    /// The record on disk is older than ours, because it could not be written.
+    unsaved: bool,
     closing: bool,
 }
 
@@ -129,7 +141,6 @@ impl Keeper {
         let mut look = interval(LOOK_FOR_EMPTY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut housekeeping = interval(HOUSEKEEPING);
-        let mut alone_since = Instant::now();
         while !self.closing {
             let reports = tokio::select! {
                 accepted = listener.accept() => {
@@ -139,15 +150,15 @@ impl Keeper {
                     self.greeting()
                 }
                 order = next_order(&mut daemon) => match order {
-                    Some(order) => self.obey(order)?,
+                    Some(order) => self.obey(order),
                     None => { daemon = None; Vec::new() }
                 },
-                Some(happening) = mailbox.recv() => self.take_in(happening)?,
+                Some(happening) = mailbox.recv() => self.take_in(happening),
                 Some(message) = next_notification(&mut notifications) => {
-                    self.notified(&message)?
+                    self.notified(&message)
                 }
-                _ = look.tick(), if self.someone_waits_for_empty => self.look_for_empty()?,
-                _ = housekeeping.tick() => { reap_orphans(); Vec::new() }
+                _ = look.tick(), if self.someone_waits_for_empty => self.look_for_empty(),
+                _ = housekeeping.tick() => { self.keep_house(); Vec::new() }
             };
             for report in reports {
                 let Some(stream) = &mut daemon else { break };
@@ -157,20 +168,10 @@ impl Keeper {
                     break;
                 }
             }
-            if daemon.is_some() || !self.is_idle() {
-                alone_since = Instant::now();
-            } else if alone_since.elapsed() > ALONE {
-                return Ok(());
-            }
         }
         self.files
             .remove_tree(&self.folder)
             .map_err(KeeperError::Record)
-    }
-
-    fn is_idle(&self) -> bool {
-        self.held.values().all(|held| held.ended)
-            && self.processes.leftovers(&self.setup.group).is_empty()
     }
 
     fn greeting(&self) -> Vec<Report> {
@@ -179,37 +180,58 @@ impl Keeper {
             runs: self.record.runs.clone(),
         };
         let events = self.record.events.iter().cloned().map(Report::Event);
-        std::iter::once(hello).chain(events).collect()
+        let notice = Report::Notice(self.notified.clone());
+        std::iter::once(hello)
+            .chain(events)
+            .chain([notice])
+            .collect()
     }
 
-    fn obey(&mut self, order: Order) -> Result<Vec<Report>, KeeperError> {
+    fn keep_house(&mut self) {
+        reap_orphans();
+        if self.unsaved {
+            self.save();
+        }
+    }
+
+    fn obey(&mut self, order: Order) -> Vec<Report> {
         match order {
-            Order::Run { run, .. } if self.record.runs.contains(&run) => Ok(Vec::new()),
+            Order::Run { run, .. } if self.record.runs.contains(&run) => Vec::new(),
             Order::Run { run, role, spawn } => {
                 self.record.runs.push(run);
+                let surplus = self.record.runs.len().saturating_sub(REMEMBERED_RUNS);
+                self.record.runs.drain(..surplus);
                 let event = self.start(run, role, &spawn);
                 self.tell(event)
             }
-            Order::Signal { signal, whom } => {
+            Order::Signal {
+                signal,
+                whom,
+                until_empty,
+            } => {
                 self.signal(signal, whom);
-                self.someone_waits_for_empty = true;
-                self.look_for_empty()
+                self.someone_waits_for_empty |= until_empty;
+                if until_empty {
+                    self.look_for_empty()
+                } else {
+                    Vec::new()
+                }
             }
             Order::Note { message } => {
                 self.log.write(Stream::Supervisor, None, &message);
-                Ok(Vec::new())
+                Vec::new()
             }
             Order::Acknowledge { number } => {
                 self.record
                     .events
                     .retain(|numbered| numbered.number > number);
-                self.save()?;
-                Ok(Vec::new())
+                self.save();
+                Vec::new()
             }
-            Order::Survey => Ok(vec![self.survey()]),
+            Order::Survey => vec![self.survey()],
             Order::Close => {
                 self.closing = true;
-                Ok(Vec::new())
+                Vec::new()
             }
         }
     }
@@ -247,87 +269,139 @@ impl Keeper {
     }
 
     fn signal(&mut self, signal: Signal, whom: Whom) {
-        if signal == Signal::KILL && whom == Whom::All {
-            // Blocks until all are gone, so it must not block us.
-            let (processes, group) = (Arc::clone(&self.processes), self.setup.group.clone());
-            tokio::task::spawn_blocking(move || {
-                if let Err(error) = processes.kill_group(&group, Duration::from_secs(30)) {
-                    tracing::warn!(%group, error = %error, "processes could not be killed");
+        match whom {
+            Whom::All if signal == Signal::KILL => self.kill_all(),
+            Whom::All => {
+                // Any process of the group leads to all of them; each must get the signal once.
+                let any = self.held.values().next_back().or(self.last.as_ref());
+                let delivered = any.map(|held| held.signal(signal, Scope::Tree));
+                if delivered == Some(Delivered::NotSupported) {
+                    self.ask_to_end(signal, whom);
                 }
-            });
-            return;
-        }
-        for held in self.held.values_mut().filter(|held| held.is_meant_by(whom)) {
-            held.signal(signal, whom);
-        }
-    }
-
-    fn take_in(&mut self, happening: Happening) -> Result<Vec<Report>, KeeperError> {
-        let Happening::Exited { run, exit } = happening;
-        if let Some(held) = self.held.get_mut(&run) {
-            held.ended = true;
-        }
-        let mut reports = self.tell(KeeperEvent::Exited { run, exit })?;
-        if self.someone_waits_for_empty {
-            reports.extend(self.look_for_empty()?);
-        }
-        Ok(reports)
-    }
-
-    fn notified(&mut self, message: &notify::Message) -> Result<Vec<Report>, KeeperError> {
-        // Only the service itself may speak for the service.
-        if let Some(pid) = message.pid {
-            let ours = self.processes.leftovers(&self.setup.group);
-            if !ours.iter().any(|identity| identity.pid == pid) {
-                tracing::warn!(pid, "notification of a stranger ignored");
-                return Ok(Vec::new());
+            }
+            Whom::Main | Whom::Control => {
+                let mut unsupported = false;
+                for held in self.held.values().filter(|held| held.is_meant_by(whom)) {
+                    unsupported |= held.signal(signal, Scope::Main) == Delivered::NotSupported;
+                }
+                if unsupported {
+                    self.ask_to_end(signal, whom);
+                }
             }
         }
-        let notification = crate::engine::Notification::parse(&message.text);
-        self.tell(KeeperEvent::Notify(notification))
     }
 
-    fn look_for_empty(&mut self) -> Result<Vec<Report>, KeeperError> {
+    /// Where the system has no signals, a polite one closes the input, which is how a service on
+    /// Windows learns that it should end. Where nobody is left to be asked, the rest is ended.
+    fn ask_to_end(&mut self, signal: Signal, whom: Whom) {
+        if !matches!(
+            signal,
+            Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT
+        ) {
+            return;
+        }
+        if self.held.is_empty() {
+            return self.kill_all();
+        }
+        for held in self.held.values_mut().filter(|held| held.is_meant_by(whom)) {
+            held.close_input();
+        }
+    }
+
+    fn kill_all(&self) {
+        // Blocks until all are gone, so it must not block us.
+        let (processes, group) = (Arc::clone(&self.processes), self.setup.group.clone());
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = processes.kill_group(&group, KILL_LIMIT) {
+                tracing::warn!(%group, error = %error, "processes could not be killed");
+            }
+        });
+    }
+
+    fn take_in(&mut self, happening: Happening) -> Vec<Report> {
+        let Happening::Exited { run, exit } = happening;
+        self.last = self.held.remove(&run).or(self.last.take());
+        let mut reports = self.tell(KeeperEvent::Exited { run, exit });
+        if self.someone_waits_for_empty {
+            reports.extend(self.look_for_empty());
+        }
+        reports
+    }
+
+    fn notified(&mut self, message: &notify::Message) -> Vec<Report> {
+        if !self.is_ours(message) {
+            tracing::warn!(?message.sender, "notification of a stranger ignored");
+            return Vec::new();
+        }
+        let notification = Notification::parse(&message.text);
+        self.notified.absorb(notification.clone());
+        vec![Report::Notice(notification)]
+    }
+
+    /// Only the service itself may speak for the service. A sender that has ended since cannot be
+    /// looked at any more; it is believed if it had our own user's rights.
+    fn is_ours(&self, message: &notify::Message) -> bool {
+        match message.sender {
+            notify::Sender::OurUser => true,
+            notify::Sender::Process { pid, is_our_user } => {
+                let ours = self.processes.leftovers(&self.setup.group);
+                ours.iter().any(|identity| identity.pid == pid)
+                    || (is_our_user && self.processes.identify(pid).is_none())
+            }
+        }
+    }
+
+    fn look_for_empty(&mut self) -> Vec<Report> {
         reap_orphans();
-        let running = self.held.values().any(|held| !held.ended);
+        let running = !self.held.is_empty();
         if running || !self.processes.leftovers(&self.setup.group).is_empty() {
-            return Ok(Vec::new());
+            return Vec::new();
         }
         self.someone_waits_for_empty = false;
         self.tell(KeeperEvent::Empty)
     }
 
     fn survey(&self) -> Report {
-        let Some(held) = self.held.values().rfind(|held| !held.ended) else {
-            return Report::Survey {
+        match self.held.values().next_back().or(self.last.as_ref()) {
+            None => Report::Survey {
                 members: Vec::new(),
                 stats: process::Stats::default(),
-            };
-        };
-        Report::Survey {
-            members: held.process.members(),
-            stats: held.process.stats(),
+            },
+            Some(held) => Report::Survey {
+                members: held.process.members(),
+                stats: held.process.stats(),
+            },
         }
     }
 
     /// Writes an event down, then says it.
-    fn tell(&mut self, event: KeeperEvent) -> Result<Vec<Report>, KeeperError> {
+    fn tell(&mut self, event: KeeperEvent) -> Vec<Report> {
         let numbered = Numbered {
             number: self.next_number,
             event,
         };
         self.next_number += 1;
         self.record.events.push(numbered.clone());
-        self.save()?;
-        Ok(vec![Report::Event(numbered)])
+        self.save();
+        vec![Report::Event(numbered)]
     }
 
-    fn save(&self) -> Result<(), KeeperError> {
+    /// Brings the record on disk up to date. A disk that is full must not end a service that runs:
+    /// what could not be written is kept, and tried again.
+    fn save(&mut self) {
+        let saved = self.try_save();
+        if let Err(error) = &saved
+            && !self.unsaved
+        {
+            tracing::error!(error = %chain(error), "could not write down what happened");
+        }
+        self.unsaved = saved.is_err();
+    }
+
+    fn try_save(&self) -> Result<(), files::FileError> {
         let bytes = serde_json::to_vec(&self.record).unwrap_or_default();
         let path = self.folder.join(RECORD_FILE);
-        self.files
-            .write_durable(&path, &bytes, FileAccess::Secret)
-            .map_err(KeeperError::Record)
+        self.files.write_durable(&path, &bytes, FileAccess::Secret)
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use transom_host::process::{GroupId, Identity, Member, Spawn, Stats};
 
 use crate::control::protocol::Whom;
-use crate::engine::{KeeperEvent, Role, RunId};
+use crate::engine::{KeeperEvent, Notification, Role, RunId};
 use crate::logs::Rotation;
 use crate::unit::{Signal, UnitName};
 
@@ -59,8 +59,12 @@ pub enum Order {
         role: Role,
         spawn: Box<Spawn>,
     },
-    /// Signal the unit's processes, and report `Empty` as soon as none is left.
-    Signal { signal: Signal, whom: Whom },
+    /// Signal the unit's processes; with `until_empty`, report `Empty` as soon as none is left.
+    Signal {
+        signal: Signal,
+        whom: Whom,
+        until_empty: bool,
+    },
     /// Write a line of the supervisor's into the unit's log.
     Note { message: String },
     /// All events up to this number have been taken in.
@@ -69,6 +73,20 @@ pub enum Order {
     Survey,
     /// Nothing more to hold: end.
     Close,
+}
+
+impl Order {
+    /// What it is, without what it carries: a `Run` holds a whole environment.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Run { .. } => "run",
+            Self::Signal { .. } => "signal",
+            Self::Note { .. } => "note",
+            Self::Acknowledge { .. } => "acknowledge",
+            Self::Survey => "survey",
+            Self::Close => "close",
+        }
+    }
 }
 
 /// From the keeper.
@@ -81,6 +99,8 @@ pub enum Report {
         runs: Vec<RunId>,
     },
     Event(Numbered),
+    /// The service spoke. Not numbered: what counts is the newest, and it is repeated on connection.
+    Notice(Notification),
     Survey {
         members: Vec<Member>,
         stats: Stats,

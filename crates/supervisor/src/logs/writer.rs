@@ -84,30 +84,32 @@ impl Inner {
 
     fn append(&mut self, text: &str) -> std::io::Result<()> {
         let added = text.len() as u64;
-        let full = self
-            .open
-            .as_ref()
-            .is_some_and(|(_, length)| length + added > self.rotation.bytes);
-        if full {
+        if self.open.is_none() {
+            self.open = Some(self.open_file()?);
+        }
+        let length = self.open.as_ref().map_or(0, |(_, length)| *length);
+        if length > 0 && length + added > self.rotation.bytes {
             self.open = None;
             self.rotate()?;
-        }
-        if self.open.is_none() {
-            if let Some(folder) = self.path.parent() {
-                fs_err::create_dir_all(folder)?;
-            }
-            let file = OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(&self.path)?;
-            let length = file.metadata()?.len();
-            self.open = Some((file, length));
+            self.open = Some(self.open_file()?);
         }
         if let Some((file, length)) = &mut self.open {
             file.write_all(text.as_bytes())?;
             *length += added;
         }
         Ok(())
+    }
+
+    fn open_file(&self) -> std::io::Result<(File, u64)> {
+        if let Some(folder) = self.path.parent() {
+            fs_err::create_dir_all(folder)?;
+        }
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.path)?;
+        let length = file.metadata()?.len();
+        Ok((file, length))
     }
 
     /// Shifts every file one further from the present; the oldest is overwritten.

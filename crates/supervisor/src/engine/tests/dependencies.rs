@@ -288,3 +288,97 @@ fn unknown_units_are_named_and_known_ones_untouched() {
     scenario.start("b.service");
     assert_snapshot!(scenario.states(), @"b.service active (running) success");
 }
+
+#[test]
+fn wishes_that_contradict_each_other_do_not_chase_each_other_for_ever() {
+    let mut scenario = Scenario::new(&[
+        ("all.target", "[Unit]; Wants=x.service y.service"),
+        (
+            "x.service",
+            "[Unit]; Wants=y.service; Conflicts=y.service; [Service]; ExecStart=/x",
+        ),
+        (
+            "y.service",
+            "[Unit]; Wants=x.service; [Service]; ExecStart=/y",
+        ),
+    ]);
+    scenario.start("all.target");
+    assert!(scenario.states().contains("all.target active"));
+}
+
+#[test]
+fn what_needs_a_unit_that_is_left_out_is_left_out_too() {
+    let mut scenario = Scenario::new(&[
+        (
+            "all.target",
+            "[Unit]; Wants=a.service c.service; After=a.service",
+        ),
+        (
+            "a.service",
+            "[Unit]; After=all.target; [Service]; ExecStart=/a",
+        ),
+        (
+            "c.service",
+            "[Unit]; Requires=a.service; [Service]; ExecStart=/c",
+        ),
+    ]);
+    scenario.start("all.target");
+    assert_snapshot!(scenario.transcript(), @r"
+    warning: a.service is left out, to break the ordering cycle all.target -> a.service -> all.target
+    warning: c.service is left out with a.service, which it needs
+    all.target: job Done
+    ");
+}
+
+#[test]
+fn a_start_that_was_given_up_does_not_go_on_when_its_conditions_are_known() {
+    let mut scenario = Scenario::new(&[
+        ("a.service", "[Service]; ExecStart=/bin/a"),
+        (
+            "b.service",
+            "[Unit]; Requires=a.service; [Service]; ExecStart=/bin/b",
+        ),
+    ]);
+    scenario.verdict(
+        "a.service",
+        crate::engine::Verdict::Refuse("AssertPathExists=/x".into()),
+    );
+    scenario.start("b.service");
+    assert_snapshot!(scenario.transcript(), @r"
+    a.service: job Failed: AssertPathExists=/x is not met
+    b.service: job Dependency: a.service, which it needs, did not start
+    ");
+}
+
+#[test]
+fn going_down_for_good_keeps_the_order_and_starts_nothing() {
+    let mut scenario = Scenario::new(&[
+        (
+            "db.service",
+            "[Unit]; OnSuccess=late.service; [Service]; ExecStart=/bin/db",
+        ),
+        ("late.service", "[Service]; ExecStart=/bin/late"),
+        (
+            "web.service",
+            "[Unit]; Wants=db.service; After=db.service; [Service]; ExecStart=/bin/web",
+        ),
+    ]);
+    scenario.start("web.service");
+    scenario.transcript();
+    scenario.shut_down();
+    assert_snapshot!(scenario.transcript(), @r"
+    web.service: SIGTERM to All
+    web.service: SIGKILL to All
+    web.service: closed
+    web.service: job Done
+    db.service: SIGTERM to All
+    db.service: SIGKILL to All
+    db.service: closed
+    db.service: job Done
+    ");
+    assert!(scenario.engine.is_quiet());
+    let error = scenario
+        .request(JobVerb::Start, &["late.service"])
+        .unwrap_err();
+    assert_snapshot!(error, @"the supervisor is stopping");
+}

@@ -183,6 +183,13 @@ impl Scenario {
         self.execute(effects);
     }
 
+    pub(super) fn shut_down(&mut self) {
+        let mut turn = self.engine.turn(self.now);
+        turn.shut_down();
+        let effects = turn.finish();
+        self.execute(effects);
+    }
+
     pub(super) fn states(&self) -> String {
         let mut text = String::new();
         for (unit, runtime) in self.engine.known() {
@@ -227,7 +234,9 @@ impl Scenario {
                     },
                 );
             }
-            Effect::Signal { unit, signal, whom } => {
+            Effect::Signal {
+                unit, signal, whom, ..
+            } => {
                 writeln!(self.transcript, "{unit}: {signal} to {whom:?}").unwrap();
                 if self.obedient || signal.number() == 9 {
                     let runtime = self.engine.runtime(&unit).unwrap();

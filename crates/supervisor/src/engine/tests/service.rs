@@ -383,3 +383,75 @@ fn a_command_that_was_decided_but_never_told_is_told_after_a_restart() {
     a.service: run Main /bin/a
     ");
 }
+
+#[test]
+fn with_kill_mode_mixed_the_main_process_is_asked_and_the_rest_is_killed_at_once() {
+    let unit = "[Service]; ExecStart=/bin/a; KillMode=mixed";
+    let mut scenario = Scenario::new(&[("a.service", unit)]);
+    scenario.start("a.service");
+    scenario.transcript();
+    scenario.obedient = false;
+    scenario.stop("a.service");
+    scenario.exit("a.service", Exit::Code(0));
+    assert_snapshot!(scenario.transcript(), @r"
+    a.service: SIGTERM to Main
+    a.service: SIGKILL to All
+    a.service: SIGKILL to All
+    a.service: closed
+    a.service: job Done
+    ");
+}
+
+#[test]
+fn with_kill_mode_process_children_do_not_hold_up_a_restart() {
+    let unit = "[Service]; ExecStart=/bin/a; KillMode=process; Restart=always; RestartSec=1";
+    let mut scenario = Scenario::new(&[("a.service", unit)]);
+    scenario.obedient = false;
+    scenario.start("a.service");
+    scenario.exit("a.service", Exit::Code(1));
+    assert_snapshot!(scenario.states(), @"a.service activating (auto-restart) exit-code");
+}
+
+#[test]
+fn deadlines_that_passed_while_no_daemon_was_there_wait_for_the_keeper_to_be_heard() {
+    let unit = "[Service]; Type=notify; ExecStart=/bin/a; TimeoutStartSec=10; WatchdogSec=3";
+    let mut scenario = Scenario::new(&[("a.service", unit)]);
+    scenario.start("a.service");
+    scenario.now.boot = scenario.now.boot.after(60 * SECOND);
+    scenario.restart_daemon();
+    scenario.wait(SECOND);
+    assert_snapshot!(scenario.states(), @"a.service activating (start) success");
+    scenario.notify("a.service", "READY=1");
+    assert_snapshot!(scenario.states(), @"a.service active (running) success");
+}
+
+#[test]
+fn a_restart_that_has_become_impossible_ends_in_failure_not_in_limbo() {
+    let unit = "[Service]; ExecStart=/bin/a; Restart=always; RestartSec=1";
+    let mut scenario = Scenario::new(&[("a.service", unit)]);
+    scenario.start("a.service");
+    scenario.exit("a.service", Exit::Code(1));
+    let mut turn = scenario.engine.turn(scenario.now);
+    turn.replace_catalog(super::catalog(&[]));
+    turn.finish();
+    scenario.wait(SECOND);
+    assert_snapshot!(scenario.states(), @"a.service failed (failed) exit-code");
+}
+
+#[test]
+fn a_second_reload_runs_after_the_first_because_the_first_may_have_read_the_old_file() {
+    let unit = "[Service]; ExecStart=/bin/a; ExecReload=/bin/hup";
+    let mut scenario = Scenario::new(&[("a.service", unit)]);
+    scenario.start("a.service");
+    scenario.transcript();
+    scenario.request(JobVerb::Reload, &["a.service"]).unwrap();
+    scenario.request(JobVerb::Reload, &["a.service"]).unwrap();
+    scenario.exit("a.service", Exit::Code(0));
+    scenario.exit("a.service", Exit::Code(0));
+    assert_snapshot!(scenario.transcript(), @r"
+    a.service: run Reload /bin/hup
+    a.service: run Reload /bin/hup
+    a.service: job Done
+    a.service: job Done
+    ");
+}

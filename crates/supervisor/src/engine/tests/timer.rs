@@ -106,3 +106,41 @@ fn a_stopped_timer_does_not_fire() {
     assert_eq!(fired(&mut scenario), 0);
     assert_eq!(scenario.engine.idle_for(scenario.now), None);
 }
+
+#[test]
+fn a_span_since_the_unit_was_started_repeats_for_a_oneshot_too() {
+    let timer = "[Timer]; OnBootSec=120; OnUnitActiveSec=1h";
+    let mut scenario = Scenario::new(&[("job.service", JOB), ("job.timer", timer)]);
+    scenario.start("job.timer");
+    scenario.wait(Duration::from_secs(20));
+    assert_eq!(fired(&mut scenario), 1);
+    scenario.exit("job.service", Exit::Code(0));
+    for _ in 0..3 {
+        scenario.wait(hours(1));
+        assert_eq!(fired(&mut scenario), 1);
+        scenario.exit("job.service", Exit::Code(0));
+    }
+}
+
+#[test]
+fn reading_other_files_again_does_not_move_a_timer() {
+    let timer = "[Timer]; OnCalendar=*-*-* 12:00:00; RandomizedDelaySec=1h";
+    let files = [("job.service", JOB), ("job.timer", timer)];
+    let mut scenario = Scenario::new(&files);
+    scenario.start("job.timer");
+    let next = |scenario: &Scenario| {
+        scenario
+            .engine
+            .status(&name("job.timer"))
+            .timer
+            .unwrap()
+            .next
+    };
+    let before = next(&scenario);
+    let mut turn = scenario.engine.turn(scenario.now);
+    turn.replace_catalog(super::catalog(&files));
+    turn.finish();
+    assert_eq!(next(&scenario), before);
+    scenario.start("job.service");
+    assert_eq!(next(&scenario), before, "a start by hand does not count");
+}
