@@ -68,7 +68,11 @@ impl Turn<'_> {
             (&timer.on_active, me.active_entered_boot),
             (&timer.on_boot, Some(Moment::default())),
             (&timer.on_startup, Some(self.engine.memory.startup)),
-            (&timer.on_unit_active, other.and_then(|other| other.active_entered_boot)),
+            // A oneshot that ends at once is never active; that we started it has to count.
+            (
+                &timer.on_unit_active,
+                other.and_then(|other| other.active_entered_boot).max(me.timer.last_boot),
+            ),
             (&timer.on_unit_inactive, other.and_then(|other| other.inactive_entered_boot)),
         ];
         let candidates = bases.into_iter().flat_map(|(spans, base)| {
