@@ -50,4 +50,10 @@ impl Daemon {
         self.saved = bytes;
         Ok(())
     }
+
+    /// After an orderly shutdown the next daemon begins as after a boot, and brings up what is enabled.
+    pub(super) fn forget(&mut self) -> Result<(), DaemonError> {
+        let path = self.config.run_folder().join(FILE);
+        self.files.remove_file(&path).map_err(DaemonError::Save)
+    }
 }
