@@ -32,9 +32,10 @@ fn an_unknown_directive_is_reported_with_its_line_and_ignored() {
 fn a_broken_unit_file_is_refused_with_the_reason() {
     let machine = Machine::with(&[
         WEB,
+        ("broken.service", "[Service]\n\nExecStart=relative/path x\n"),
         (
-            "broken.service",
-            "[Service]\nType=sometimes\nExecStart=relative/path x\n",
+            "type.service",
+            "[Service]\nType=sometimes\nExecStart={echo} act serve\n",
         ),
         ("empty.service", "[Unit]\nDescription=Nothing to do\n"),
         ("quote.service", "[Service]\nExecStart={echo} \"act\n"),
@@ -53,6 +54,11 @@ fn a_broken_unit_file_is_refused_with_the_reason() {
         .says("bad-setting")
         .says("broken.service:3");
     machine
+        .service(["start", "type"])
+        .exits(1)
+        .says("type.service:2")
+        .says("sometimes");
+    machine
         .service(["start", "empty"])
         .exits(1)
         .says("ExecStart=");
@@ -64,9 +70,11 @@ fn a_broken_unit_file_is_refused_with_the_reason() {
         .service(["start", "binary"])
         .exits(1)
         .says("binary.service");
+    machine.service(["start", "when.timer"]).exits(1);
     machine
-        .service(["start", "when.timer"])
-        .exits(1)
+        .service(["status", "when.timer"])
+        .exits(3)
+        .says("when.timer:2")
         .says("whenever");
     // The mistake of one is not the others' problem.
     machine.ok(["start", "web"]);

@@ -164,7 +164,7 @@ fn kill_reaches_the_processes_of_a_unit() {
     assert!(!is_alive(deaf));
     machine
         .service(["kill", "-s", "SIGNONSENSE", "web"])
-        .exits(2)
+        .exits(1)
         .says("SIGNONSENSE");
 }
 

@@ -186,7 +186,7 @@ fn logs_show_the_last_lines_and_those_since_a_time() {
     let spoken: Vec<String> = entries
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
-        .filter(|entry| entry["stream"] == "stdout")
+        .filter(|entry| entry["stream"] == "output")
         .map(|entry| entry["text"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(spoken, ["one", "two", "three"]);

@@ -157,6 +157,10 @@ fn an_upheld_unit_is_brought_back() {
     ]);
     machine.ok(["start", "holds"]);
     machine.wait_for_state("held", "active");
-    machine.ok(["stop", "held"]);
-    machine.wait_for_state("held", "active");
+    let pid = machine.pid("held");
+    kill(pid);
+    wait_until("another process", || {
+        machine.property("held", "ActiveState") == "active"
+            && machine.property("held", "MainPID") != pid.to_string()
+    });
 }
