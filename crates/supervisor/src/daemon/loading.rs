@@ -133,7 +133,7 @@ impl Loader {
 }
 
 fn specifiers(config: &Config, machine: &dyn Machine) -> SpecifierContext {
-    let mut specifiers = SpecifierContext::places(config.os);
+    let mut specifiers = config.places();
     if let Ok(system) = machine.system() {
         specifiers.host_name = Some(system.host_name);
         specifiers.kernel_release = Some(system.kernel);

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use transom_host::files::{self, FileError, FileLock, Files};
@@ -35,7 +35,7 @@ use crate::control::protocol::{Answer, Request};
 use crate::engine::{Engine, JobId, Now, Turn};
 use crate::keeper::protocol::Report;
 use crate::logs::{LogWriter, Rotation};
-use crate::unit::UnitName;
+use crate::unit::{SpecifierContext, UnitName};
 
 /// How long to wait for an earlier daemon that is just ending.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -70,6 +70,24 @@ impl Config {
 
     fn log_folder(&self) -> Utf8PathBuf {
         log_folder(&self.layout)
+    }
+
+    /// Where services have their folders: on this machine's root, like everything else.
+    fn places(&self) -> SpecifierContext {
+        let place = |ours: &Utf8Path| match self.os {
+            // On Linux our own folder is one among those of all services.
+            Os::Linux => ours.parent().unwrap_or(ours).to_owned(),
+            Os::Windows => ours.to_owned(),
+        };
+        let state = place(&self.layout.state);
+        SpecifierContext {
+            runtime_directory: place(&self.layout.run),
+            cache_directory: state.with_file_name("cache"),
+            state_directory: state,
+            logs_directory: place(&self.layout.logs),
+            configuration_directory: place(&self.layout.config),
+            ..SpecifierContext::places(self.os)
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use transom_host::process::{Bound, Exit, Input, Limits, Output, Spawn, UserSpec}
 use transom_model::os::Os;
 
 use super::Daemon;
-use super::keepers::{chain, group_of};
+use super::keepers::{chain, group_of, hears_notifications};
 use crate::engine::{Role, Runtime};
 use crate::unit::environment_file;
 use crate::unit::service::{
@@ -102,8 +102,10 @@ impl Daemon {
         }
         if let Some(invocation) = &runtime.invocation {
             env.insert("INVOCATION_ID".into(), invocation.clone());
-            let folder = self.keeper_folder(invocation);
-            env.insert(notify::VARIABLE.into(), notify::address(&folder));
+            if hears_notifications(service) {
+                let folder = self.keeper_folder(invocation);
+                env.insert(notify::VARIABLE.into(), notify::address(&folder));
+            }
         }
         if let Some(watchdog) = service.watchdog_sec {
             env.insert("WATCHDOG_USEC".into(), watchdog.as_micros().to_string());
@@ -227,7 +229,7 @@ impl Daemon {
         service: &Service,
         env: &mut BTreeMap<String, String>,
     ) -> Result<(), String> {
-        let places = crate::unit::SpecifierContext::places(self.config.os);
+        let places = self.config.places();
         let all: [(&str, &ServiceDirectories, &Utf8Path); 5] = [
             (
                 "RUNTIME_DIRECTORY",

@@ -49,6 +49,8 @@ pub struct Catalog {
     dependents: BTreeMap<UnitName, Dependents>,
     /// For each unit, the units that come up before it (`After=`, and `Before=` of the others).
     predecessors: BTreeMap<UnitName, BTreeSet<UnitName>>,
+    /// The same, seen from the other end.
+    successors: BTreeMap<UnitName, BTreeSet<UnitName>>,
     /// Other names that people may use. Definitions and dependencies never use them.
     aliases: BTreeMap<UnitName, UnitName>,
 }
@@ -115,6 +117,16 @@ impl Catalog {
             .entry(me.clone())
             .or_default()
             .extend(on.after.iter().cloned());
+        for earlier in &on.after {
+            self.successors
+                .entry(earlier.clone())
+                .or_default()
+                .insert(me.clone());
+        }
+        self.successors
+            .entry(me.clone())
+            .or_default()
+            .extend(on.before.iter().cloned());
         for later in &on.before {
             self.predecessors
                 .entry(later.clone())
@@ -175,6 +187,12 @@ impl Catalog {
     pub fn predecessors(&self, name: &UnitName) -> &BTreeSet<UnitName> {
         static NONE: BTreeSet<UnitName> = BTreeSet::new();
         self.predecessors.get(name).unwrap_or(&NONE)
+    }
+
+    /// The units that come up after `name` does.
+    pub fn successors(&self, name: &UnitName) -> &BTreeSet<UnitName> {
+        static NONE: BTreeSet<UnitName> = BTreeSet::new();
+        self.successors.get(name).unwrap_or(&NONE)
     }
 
     /// Whether two units are ordered, and if so whether `first` comes up before `second`.

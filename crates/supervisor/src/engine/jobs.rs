@@ -8,7 +8,7 @@ use super::job::{Job, JobId, JobKind, later_goes_first};
 use super::state::State;
 use super::transaction::Transaction;
 use super::{Turn, moment::Moment};
-use crate::control::protocol::{JobResult, JobVerb, RequestError, UnitResult};
+use crate::control::protocol::{JobResult, JobVerb, LoadState, RequestError, UnitResult};
 use crate::unit::{Kind, UnitName};
 
 impl Turn<'_> {
@@ -19,7 +19,11 @@ impl Turn<'_> {
         unit: &UnitName,
     ) -> Result<Option<JobKind>, RequestError> {
         let up = self.engine.counts_as_up(unit);
-        let known = self.engine.catalog.definition(unit).is_some();
+        let known = self
+            .engine
+            .catalog
+            .definition(unit)
+            .is_some_and(|definition| definition.load_state != LoadState::NotFound);
         let not_possible = |verb: &str, reason: &str| {
             Err(RequestError::NotPossible {
                 unit: unit.to_string(),

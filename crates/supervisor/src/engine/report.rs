@@ -90,13 +90,13 @@ impl Engine {
             put("PartOf", &on.part_of);
             put("Upholds", &on.upholds);
             put("Conflicts", &on.conflicts);
-            put("Before", &on.before);
             put("OnFailure", &on.on_failure);
             put("OnSuccess", &on.on_success);
             put("PropagatesReloadTo", &on.propagates_reload_to);
             put("PropagatesStopTo", &on.propagates_stop_to);
             put("Triggers", &unit.triggers().into_iter().collect());
         }
+        put("Before", self.catalog.successors(name));
         put("After", self.catalog.predecessors(name));
         let from = self.catalog.dependents(name);
         put("RequiredBy", &from.required_by);

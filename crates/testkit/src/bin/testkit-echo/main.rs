@@ -4,11 +4,13 @@
 //! ```text
 //! testkit-echo serve --port 8080 --name X [--ignore-input]   answers every request with X
 //! testkit-echo get http://host:8080/path                     prints the body of the answer
+//! testkit-echo act STEP…                                     does the steps, see `act`
 //! ```
 //!
 //! The server prints `listening on <address>`, tells `NOTIFY_SOCKET` that it is ready, and on
 //! `SIGTERM`, or when the pipe that is its input ends, prints `stopping` and exits with 0.
 
+mod act;
 mod ending;
 
 use std::io::{self, Read as _, Write as _};
@@ -23,7 +25,8 @@ use anyhow::{Context as _, Result, bail};
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest request or answer that is read.
 const LARGEST: u64 = 1 << 20;
-const USAGE: &str = "usage: testkit-echo serve --port N --name X [--ignore-input] | get URL";
+const USAGE: &str =
+    "usage: testkit-echo serve --port N --name X [--ignore-input] | get URL | act STEP…";
 
 fn main() -> ExitCode {
     match run() {
@@ -47,6 +50,7 @@ fn run() -> Result<()> {
             serve(port.parse()?, name, ignores_input(rest) == Some(true))
         }
         ["get", url] => get(url),
+        ["act", steps @ ..] => act::run(steps),
         _ => bail!(USAGE),
     }
 }
