@@ -16,13 +16,15 @@ use crate::wine::{PREFIX, Wine};
 const WINDOWS_BOOT: Duration = Duration::from_mins(1);
 
 /// Lays an empty disk over the machine's own. Arguments: host name, Wine folder or nothing, prefix.
-/// What an installed Transom has on this machine is not there on a new host.
+/// What an installed Transom has on this machine is not there on a new host, nor are the machine's own
+/// services: a supervisor that boots a host must find only what the test gave it.
 const DISK: &str = r#"
 base=/run/hosts/$1
 mkdir -p "$base"/{root,upper,work,prefix-upper,prefix-work}
 mount -t overlay "disk-$1" -o "lowerdir=/,upperdir=$base/upper,workdir=$base/work" "$base/root"
 cd "$base/root"
-rm -rf opt/transom etc/transom var/lib/transom var/log/transom etc/resolv.conf etc/machine-id etc/hosts
+rm -rf opt/transom etc/transom var/lib/transom var/log/transom etc/resolv.conf etc/machine-id etc/hosts \
+  etc/systemd/system usr/local/lib/systemd/system usr/lib/systemd/system
 echo "$1" > etc/hostname
 : > etc/resolv.conf
 tr -d - < /proc/sys/kernel/random/uuid > etc/machine-id
