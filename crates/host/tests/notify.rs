@@ -12,9 +12,15 @@ fn folder() -> (tempfile::TempDir, Utf8PathBuf) {
 }
 
 fn block_on<F: Future>(future: F) -> F::Output {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-        tokio::time::timeout(Duration::from_secs(20), future).await.expect("nothing arrived")
-    })
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(async {
+            tokio::time::timeout(Duration::from_secs(20), future)
+                .await
+                .expect("nothing arrived")
+        })
 }
 
 #[test]

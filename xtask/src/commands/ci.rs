@@ -73,7 +73,7 @@ fn check_dependencies(workspace: &Workspace) -> Result<Option<String>> {
         "sources",
     ])?;
     if has_advisories(workspace) {
-        deny(&["check", "--disable-fetch", "advisories"])?;
+        deny(&["check", "advisories"])?;
         return Ok(None);
     }
     console::line(

@@ -87,6 +87,8 @@ fn build_for_windows(workspace: &Workspace) -> Result<PathBuf> {
             "--target",
             WINDOWS_TARGET,
         ])
+        // Our standard library for Windows carries no bitcode, which optimizing across crates needs.
+        .env("CARGO_PROFILE_RELEASE_LTO", "false")
         .env(
             "RUSTFLAGS",
             format!("{sysroot} {}", without_our_paths(workspace)),

@@ -67,7 +67,10 @@ impl Receiver {
     pub(super) async fn receive(&mut self) -> Option<Message> {
         loop {
             self.socket.readable().await.ok()?;
-            match self.socket.try_io(Interest::READABLE, || read_one(&self.socket)) {
+            match self
+                .socket
+                .try_io(Interest::READABLE, || read_one(&self.socket))
+            {
                 Ok(message) => return Some(message),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => return None,
@@ -92,7 +95,10 @@ fn read_one(socket: &UnixDatagram) -> io::Result<Message> {
         _ => None,
     });
     let length = received.bytes;
-    Ok(Message { pid, text: String::from_utf8_lossy(&buffer[..length]).into_owned() })
+    Ok(Message {
+        pid,
+        text: String::from_utf8_lossy(&buffer[..length]).into_owned(),
+    })
 }
 
 pub(super) fn send(address: &str, text: &str) -> io::Result<()> {

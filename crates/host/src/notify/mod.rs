@@ -29,9 +29,15 @@ const LONGEST_MESSAGE: usize = 4096;
 #[derive(Debug, thiserror::Error)]
 pub enum NotifyError {
     #[error("could not listen for notifications at `{address}`")]
-    Bind { address: String, source: std::io::Error },
+    Bind {
+        address: String,
+        source: std::io::Error,
+    },
     #[error("could not notify `{address}`")]
-    Send { address: String, source: std::io::Error },
+    Send {
+        address: String,
+        source: std::io::Error,
+    },
 }
 
 /// One notification.
@@ -65,6 +71,8 @@ pub fn address(folder: &Utf8Path) -> String {
 
 /// Sends `text` to the supervisor that listens at `address`.
 pub fn send(address: &str, text: &str) -> Result<(), NotifyError> {
-    system::send(address, text)
-        .map_err(|source| NotifyError::Send { address: address.to_owned(), source })
+    system::send(address, text).map_err(|source| NotifyError::Send {
+        address: address.to_owned(),
+        source,
+    })
 }

@@ -28,9 +28,11 @@ pub(super) fn address(folder: &Utf8Path) -> String {
 impl Receiver {
     pub(super) fn bind(folder: &Utf8Path) -> Result<Self, NotifyError> {
         let endpoint = Endpoint::in_directory(folder, "notify");
-        let mut listener = Listener::bind(&endpoint, Access::OwnerOnly).map_err(|error| {
-            NotifyError::Bind { address: endpoint.to_string(), source: io::Error::other(error) }
-        })?;
+        let mut listener =
+            Listener::bind(&endpoint, Access::OwnerOnly).map_err(|error| NotifyError::Bind {
+                address: endpoint.to_string(),
+                source: io::Error::other(error),
+            })?;
         let (sender, messages) = mpsc::channel(16);
         tokio::spawn(async move {
             while let Ok(stream) = listener.accept().await {

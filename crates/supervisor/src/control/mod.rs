@@ -3,7 +3,5 @@
 pub mod client;
 pub mod protocol;
 
-
-
 /// No request and no answer is longer.
 pub const LONGEST_LINE: usize = 64 << 20;

@@ -16,10 +16,19 @@ pub(super) fn now(machine: &dyn Machine) -> Now {
         Duration::ZERO
     });
     let wall = Timestamp::try_from(machine.now()).unwrap_or(Timestamp::UNIX_EPOCH);
-    Now { boot: Moment::from_uptime(uptime), wall }
+    Now {
+        boot: Moment::from_uptime(uptime),
+        wall,
+    }
 }
 
 pub(super) fn place(machine: &dyn Machine) -> Place {
-    let machine = machine.system().map(|system| system.host_name).unwrap_or_default();
-    Place { zone: TimeZone::system(), machine }
+    let machine = machine
+        .system()
+        .map(|system| system.host_name)
+        .unwrap_or_default();
+    Place {
+        zone: TimeZone::system(),
+        machine,
+    }
 }

@@ -15,11 +15,20 @@ use crate::unit::{Condition, ConditionFacts, UnitName};
 
 impl Daemon {
     pub(super) fn check_conditions(&self, unit: &UnitName) -> Verdict {
-        let Some(definition) = self.engine.catalog().unit(unit) else { return Verdict::Go };
-        let facts = Facts { machine: &self.machine, environment: &self.config.environment };
+        let Some(definition) = self.engine.catalog().unit(unit) else {
+            return Verdict::Go;
+        };
+        let facts = Facts {
+            machine: &self.machine,
+            environment: &self.config.environment,
+        };
         let written = |prefix: &str, condition: &Condition| {
             let mark = if condition.negate { "!" } else { "" };
-            format!("{prefix}{}={mark}{}", condition.kind.name(), condition.argument)
+            format!(
+                "{prefix}{}={mark}{}",
+                condition.kind.name(),
+                condition.argument
+            )
         };
         if let ConditionOutcome::NotMet(condition) = evaluate(&definition.conditions, &facts) {
             return Verdict::Skip(written("Condition", &condition));
@@ -72,7 +81,10 @@ impl ConditionFacts for Facts<'_> {
 
     fn is_mount_point(&self, path: &str) -> Option<bool> {
         let path = Utf8Path::new(path);
-        self.machine.disks().ok().map(|disks| disks.iter().any(|disk| disk.mount_point == path))
+        self.machine
+            .disks()
+            .ok()
+            .map(|disks| disks.iter().any(|disk| disk.mount_point == path))
     }
 
     fn is_writable_place(&self, path: &str) -> Option<bool> {
@@ -94,13 +106,14 @@ impl ConditionFacts for Facts<'_> {
     }
 
     fn file_is_executable(&self, path: &str) -> bool {
-        let Ok(metadata) = transom_host::files::Files::metadata(
-            &transom_host::files::Native::default(),
-            Utf8Path::new(path),
-        ) else {
+        let Ok(metadata) =
+            transom_host::files::Files::metadata(&transom_host::files::Native, Utf8Path::new(path))
+        else {
             return false;
         };
-        let by_suffix = [".exe", ".cmd", ".bat"].iter().any(|end| path.to_lowercase().ends_with(end));
+        let by_suffix = [".exe", ".cmd", ".bat"]
+            .iter()
+            .any(|end| path.to_lowercase().ends_with(end));
         metadata.kind == transom_host::files::Kind::File
             && metadata.mode.map_or(by_suffix, |mode| mode & 0o111 != 0)
     }
@@ -119,7 +132,7 @@ impl ConditionFacts for Facts<'_> {
     }
 
     fn user(&self) -> Option<(String, String)> {
-        let account = access::Native::default().current_account().ok()?;
+        let account = access::Native.current_account().ok()?;
         let id = match account.id {
             AccountId::Unix { uid, .. } => uid.to_string(),
             AccountId::Windows { sid } => sid,
@@ -129,7 +142,7 @@ impl ConditionFacts for Facts<'_> {
 
     fn is_system_user(&self) -> bool {
         const FIRST_PERSON: u32 = 1000;
-        match access::Native::default().current_account().map(|account| account.id) {
+        match access::Native.current_account().map(|account| account.id) {
             Ok(AccountId::Unix { uid, .. }) => uid < FIRST_PERSON,
             // Accounts of people are below S-1-5-21.
             Ok(AccountId::Windows { sid }) => !sid.starts_with("S-1-5-21-"),
@@ -138,10 +151,12 @@ impl ConditionFacts for Facts<'_> {
     }
 
     fn is_in_group(&self, group: &str) -> Option<bool> {
-        match access::Native::default().current_account().ok()?.id {
-            AccountId::Unix { groups, .. } => {
-                Some(group.parse().is_ok_and(|group: u32| groups.contains(&group)))
-            }
+        match access::Native.current_account().ok()?.id {
+            AccountId::Unix { groups, .. } => Some(
+                group
+                    .parse()
+                    .is_ok_and(|group: u32| groups.contains(&group)),
+            ),
             AccountId::Windows { .. } => None,
         }
     }
@@ -155,7 +170,11 @@ impl ConditionFacts for Facts<'_> {
     }
 
     fn architecture(&self) -> Option<String> {
-        self.machine.system().ok()?.arch.map(|arch| systemd_name(arch).to_owned())
+        self.machine
+            .system()
+            .ok()?
+            .arch
+            .map(|arch| systemd_name(arch).to_owned())
     }
 
     fn virtualization(&self) -> Option<(String, String)> {
@@ -176,12 +195,17 @@ impl ConditionFacts for Facts<'_> {
     }
 
     fn cpus(&self) -> Option<u64> {
-        self.machine.processors().ok().and_then(|count| u64::try_from(count.allowed).ok())
+        self.machine
+            .processors()
+            .ok()
+            .and_then(|count| u64::try_from(count.allowed).ok())
     }
 
     fn os_release(&self, field: &str) -> Option<String> {
         let text = fs_err::read_to_string("/etc/os-release").ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix('='))?;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(field)?.strip_prefix('='))?;
         Some(line.trim_matches('"').to_owned())
     }
 

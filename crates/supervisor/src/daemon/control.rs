@@ -43,14 +43,20 @@ async fn converse(stream: Stream, inbox: mpsc::Sender<Arrival>) {
         Ok(Ok(Some(request))) => request,
         Ok(Ok(None)) | Err(_) => return,
         Ok(Err(error)) => {
-            let error = RequestError::BadRequest { message: error.to_string() };
+            let error = RequestError::BadRequest {
+                message: error.to_string(),
+            };
             // The client may have gone: then nobody wants the answer.
             let _ = stream.send(&Answer::Failed { error }).await;
             return;
         }
     };
     let (reply, answer) = oneshot::channel();
-    if inbox.send(Arrival::Request { request, reply }).await.is_err() {
+    if inbox
+        .send(Arrival::Request { request, reply })
+        .await
+        .is_err()
+    {
         return;
     }
     tokio::select! {

@@ -10,15 +10,15 @@ use crate::keeper::protocol::Order;
 use crate::logs::Stream;
 
 impl Daemon {
-    pub(super) async fn execute(&mut self, effects: Vec<Effect>) -> Result<(), DaemonError> {
+    pub(super) fn execute(&mut self, effects: Vec<Effect>) -> Result<(), DaemonError> {
         let mut queue = VecDeque::from(effects);
         while let Some(effect) = queue.pop_front() {
-            queue.extend(self.execute_one(effect).await?);
+            queue.extend(self.execute_one(effect)?);
         }
         Ok(())
     }
 
-    async fn execute_one(&mut self, effect: Effect) -> Result<Vec<Effect>, DaemonError> {
+    fn execute_one(&mut self, effect: Effect) -> Result<Vec<Effect>, DaemonError> {
         match effect {
             Effect::Check { unit } => {
                 let verdict = self.check_conditions(&unit);
@@ -29,30 +29,47 @@ impl Daemon {
                     return self.lose(&unit, reason);
                 }
             }
-            Effect::Run { unit, run, role, command } => {
-                match self.prepare(&unit, role, &command) {
-                    Ok(spawn) => {
-                        let order = Order::Run { run, role, spawn: Box::new(spawn) };
-                        self.order(&unit, order).await;
-                    }
-                    Err(error) => {
-                        let event = KeeperEvent::SpawnFailed { run, error };
-                        return self.decide(|turn| turn.keeper_event(&unit, event));
-                    }
+            Effect::Run {
+                unit,
+                run,
+                role,
+                command,
+            } => match self.prepare(&unit, role, &command) {
+                Ok(spawn) => {
+                    let order = Order::Run {
+                        run,
+                        role,
+                        spawn: Box::new(spawn),
+                    };
+                    self.order(&unit, order);
                 }
-            }
+                Err(error) => {
+                    let event = KeeperEvent::SpawnFailed { run, error };
+                    return self.decide(|turn| turn.keeper_event(&unit, event));
+                }
+            },
             Effect::Signal { unit, signal, whom } => {
-                self.order(&unit, Order::Signal { signal, whom }).await;
+                self.order(&unit, Order::Signal { signal, whom });
             }
             Effect::Close { unit } => {
-                self.order(&unit, Order::Close).await;
+                self.order(&unit, Order::Close);
                 self.keepers.remove(&unit);
             }
-            Effect::JobFinished { job, unit, result, reason } => {
+            Effect::JobFinished {
+                job,
+                unit,
+                result,
+                reason,
+            } => {
                 self.job_finished(job, &unit, result, reason.as_deref());
             }
             Effect::Stamp { unit } => {
-                let path = self.config.layout.state.join("timers").join(format!("{unit}.stamp"));
+                let path = self
+                    .config
+                    .layout
+                    .state
+                    .join("timers")
+                    .join(format!("{unit}.stamp"));
                 let now = self.now().wall.to_string();
                 if let Err(error) = self.write_stamp(&path, &now) {
                     tracing::warn!(%unit, error = %error, "a missed run may be made up twice");
@@ -61,9 +78,10 @@ impl Daemon {
             Effect::Note { unit, message } => {
                 tracing::info!(%unit, "{message}");
                 if self.keepers.contains_key(&unit) {
-                    self.order(&unit, Order::Note { message }).await;
+                    self.order(&unit, Order::Note { message });
                 } else {
-                    self.own_log(&unit).write(Stream::Supervisor, None, &message);
+                    self.own_log(&unit)
+                        .write(Stream::Supervisor, None, &message);
                 }
             }
         }
@@ -99,6 +117,7 @@ impl Daemon {
         if let Some(folder) = path.parent() {
             self.files.create_dir_all(folder)?;
         }
-        self.files.write_durable(path, text.as_bytes(), Access::Public)
+        self.files
+            .write_durable(path, text.as_bytes(), Access::Public)
     }
 }

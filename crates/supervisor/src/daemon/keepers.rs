@@ -11,9 +11,7 @@ use transom_host::process::{GroupId, Identity, Lifetime, Output, Spawn};
 
 use super::{Arrival, Daemon, DaemonError};
 use crate::engine::{KeeperEvent, RunId};
-use crate::keeper::protocol::{
-    ENDPOINT, LONGEST_LINE, Numbered, Order, Report, SETUP_FILE, Setup,
-};
+use crate::keeper::protocol::{ENDPOINT, LONGEST_LINE, Numbered, Order, Report, SETUP_FILE, Setup};
 use crate::unit::{ServiceType, UnitName};
 
 /// Orders that may wait for a keeper to read them. One that lets more pile up is not working.
@@ -36,9 +34,14 @@ pub(super) struct KeeperLink {
 /// What the conversation brings.
 #[derive(Debug)]
 pub(super) enum FromKeeper {
-    Connected { runs: Vec<RunId> },
+    Connected {
+        runs: Vec<RunId>,
+    },
     Said(Report),
-    Gone { keeper: Option<Identity>, reason: String },
+    Gone {
+        keeper: Option<Identity>,
+        reason: String,
+    },
 }
 
 impl Daemon {
@@ -73,10 +76,16 @@ impl Daemon {
         invocation: &str,
         folder: &Utf8Path,
     ) -> Result<(), FileError> {
-        let service = self.engine.catalog().unit(unit).and_then(|unit| unit.service().cloned());
+        let service = self
+            .engine
+            .catalog()
+            .unit(unit)
+            .and_then(|unit| unit.service().cloned());
         let notify = service.is_some_and(|service| {
-            matches!(service.service_type, ServiceType::Notify | ServiceType::NotifyReload)
-                || service.watchdog_sec.is_some()
+            matches!(
+                service.service_type,
+                ServiceType::Notify | ServiceType::NotifyReload
+            ) || service.watchdog_sec.is_some()
                 || service.notify_access != crate::unit::NotifyAccess::None
         });
         let setup = Setup {
@@ -89,7 +98,8 @@ impl Daemon {
         };
         self.files.create_dir_all(folder)?;
         let bytes = serde_json::to_vec(&setup).unwrap_or_default();
-        self.files.write_durable(&folder.join(SETUP_FILE), &bytes, Access::Secret)
+        self.files
+            .write_durable(&folder.join(SETUP_FILE), &bytes, Access::Secret)
     }
 
     /// Starts the conversation with a keeper that is there, or about to be.
@@ -102,41 +112,56 @@ impl Daemon {
             inbox: self.inbox.clone(),
         };
         tokio::spawn(talk.run(endpoint, queue));
-        let link = KeeperLink { invocation: invocation.to_owned(), orders };
+        let link = KeeperLink {
+            invocation: invocation.to_owned(),
+            orders,
+        };
         self.keepers.insert(unit.clone(), link);
     }
 
     /// Gives an order to a unit's keeper. Never waits: a keeper that does not read its orders is lost.
-    pub(super) async fn order(&mut self, unit: &UnitName, order: Order) {
-        let Some(link) = self.keepers.get(unit) else { return };
+    pub(super) fn order(&mut self, unit: &UnitName, order: Order) {
+        let Some(link) = self.keepers.get(unit) else {
+            return;
+        };
         if let Err(mpsc::error::TrySendError::Full(order)) = link.orders.try_send(order) {
             tracing::error!(%unit, ?order, "the keeper does not read its orders");
-            let message =
-                FromKeeper::Gone { keeper: None, reason: "its keeper stopped listening".into() };
+            let message = FromKeeper::Gone {
+                keeper: None,
+                reason: "its keeper stopped listening".into(),
+            };
             let invocation = link.invocation.clone();
-            let arrival = Arrival::Keeper { unit: unit.clone(), invocation, message };
+            let arrival = Arrival::Keeper {
+                unit: unit.clone(),
+                invocation,
+                message,
+            };
             // The inbox is ours: it is full only if we are far behind, and then this can wait.
             let _ = self.inbox.try_send(arrival);
         }
     }
 
     /// Takes in what a keeper said. Words of an invocation that is over are dropped.
-    pub(super) async fn hear(
+    pub(super) fn hear(
         &mut self,
         unit: &UnitName,
         invocation: &str,
         message: FromKeeper,
     ) -> Result<(), DaemonError> {
-        if self.keepers.get(unit).is_none_or(|link| link.invocation != invocation) {
+        if self
+            .keepers
+            .get(unit)
+            .is_none_or(|link| link.invocation != invocation)
+        {
             return Ok(());
         }
         match message {
             FromKeeper::Connected { runs } => {
-                self.act(|turn| turn.resume(unit, &|run| runs.contains(&run))).await
+                self.act(|turn| turn.resume(unit, &|run| runs.contains(&run)))
             }
             FromKeeper::Said(Report::Event(Numbered { number, event })) => {
-                self.act(|turn| turn.keeper_event(unit, event)).await?;
-                self.order(unit, Order::Acknowledge { number }).await;
+                self.act(|turn| turn.keeper_event(unit, event))?;
+                self.order(unit, Order::Acknowledge { number });
                 Ok(())
             }
             FromKeeper::Said(report) => {
@@ -146,21 +171,23 @@ impl Daemon {
                 }
                 Ok(())
             }
-            FromKeeper::Gone { keeper, reason } => self.bury(unit, invocation, keeper, reason).await,
+            FromKeeper::Gone { keeper, reason } => {
+                self.bury(unit, invocation, keeper.as_ref(), reason)
+            }
         }
     }
 
     /// A keeper has gone without being told to: whatever it held is ended, then the engine is told.
-    async fn bury(
+    fn bury(
         &mut self,
         unit: &UnitName,
         invocation: &str,
-        keeper: Option<Identity>,
+        keeper: Option<&Identity>,
         reason: String,
     ) -> Result<(), DaemonError> {
         self.keepers.remove(unit);
-        self.end_remains(invocation, keeper.as_ref());
-        self.act(|turn| turn.keeper_event(unit, KeeperEvent::Lost { reason })).await
+        self.end_remains(invocation, keeper);
+        self.act(|turn| turn.keeper_event(unit, KeeperEvent::Lost { reason }))
     }
 
     /// Kills what is left of an invocation, its keeper included, and removes its folder.

@@ -33,13 +33,15 @@ impl Loader {
             stamps: config.layout.state.join("timers"),
             default_target: config.default_target.clone(),
             specifiers: specifiers(config, machine),
-            files: files::Native::default(),
+            files: files::Native,
         }
     }
 
     /// All units of the machine, and `more`.
     pub(super) fn load_all(&self, more: &[UnitName]) -> Catalog {
-        let Some(store) = self.store() else { return Catalog::default() };
+        let Some(store) = self.store() else {
+            return Catalog::default();
+        };
         let mut wanted: BTreeSet<UnitName> = store.names();
         wanted.extend(more.iter().cloned());
         wanted.insert(self.default_target.clone());
@@ -48,7 +50,9 @@ impl Loader {
 
     /// `present`, and the named units with all they lead to. What is present is not read again.
     fn extend(&self, present: &Catalog, names: &[UnitName]) -> Catalog {
-        let Some(store) = self.store() else { return present.clone() };
+        let Some(store) = self.store() else {
+            return present.clone();
+        };
         self.load(&store, names.iter().cloned().collect(), present)
     }
 
@@ -83,7 +87,11 @@ impl Loader {
             }
             let definition = self.definition(store, &name);
             if let Some(unit) = &definition.unit {
-                wanted.extend(unit.mentions().into_iter().filter(|n| !definitions.contains_key(n)));
+                wanted.extend(
+                    unit.mentions()
+                        .into_iter()
+                        .filter(|n| !definitions.contains_key(n)),
+                );
             }
             definitions.insert(name, definition);
         }
@@ -91,7 +99,9 @@ impl Loader {
     }
 
     fn definition(&self, store: &UnitStore, name: &UnitName) -> Definition {
-        let file_state = store.unit_file_state(name).map(|state| state.name().to_owned());
+        let file_state = store
+            .unit_file_state(name)
+            .map(|state| state.name().to_owned());
         let mut definition = Definition {
             load_state: LoadState::NotFound,
             load_error: None,
@@ -133,10 +143,12 @@ fn specifiers(config: &Config, machine: &dyn Machine) -> SpecifierContext {
     if let Ok(system) = machine.system() {
         specifiers.host_name = Some(system.host_name);
         specifiers.kernel_release = Some(system.kernel);
-        specifiers.architecture = system.arch.map(|arch| super::conditions::systemd_name(arch).into());
+        specifiers.architecture = system
+            .arch
+            .map(|arch| super::conditions::systemd_name(arch).into());
     }
     specifiers.boot_id = machine.boot_id().ok();
-    if let Ok(account) = access::Native::default().current_account() {
+    if let Ok(account) = access::Native.current_account() {
         let (user, group) = match &account.id {
             AccountId::Unix { uid, gid, .. } => (uid.to_string(), Some(gid.to_string())),
             AccountId::Windows { sid } => (sid.clone(), None),
@@ -153,9 +165,9 @@ fn specifiers(config: &Config, machine: &dyn Machine) -> SpecifierContext {
 impl Daemon {
     /// Makes sure that units named in a request are known, if there are files for them, and gives
     /// their real names.
-    pub(super) async fn ensure_loaded(
+    pub(super) fn ensure_loaded(
         &mut self,
-        names: Vec<UnitName>,
+        names: &[UnitName],
     ) -> Result<Vec<UnitName>, DaemonError> {
         let missing: Vec<UnitName> = names
             .iter()
@@ -170,14 +182,17 @@ impl Daemon {
             let loader = Loader::new(&self.config, &self.machine);
             let present = self.engine.catalog().without(&missing);
             let catalog = loader.extend(&present, &missing);
-            self.act(|turn| turn.replace_catalog(catalog)).await?;
+            self.act(|turn| turn.replace_catalog(catalog))?;
         }
         let catalog = self.engine.catalog();
-        Ok(names.iter().map(|name| catalog.canonical(name).clone()).collect())
+        Ok(names
+            .iter()
+            .map(|name| catalog.canonical(name).clone())
+            .collect())
     }
 
     /// Reads all unit files anew. Says what is wrong with them.
-    pub(super) async fn reload_files(&mut self) -> Result<Vec<String>, DaemonError> {
+    pub(super) fn reload_files(&mut self) -> Result<Vec<String>, DaemonError> {
         let known: Vec<UnitName> = self.engine.known().map(|(name, _)| name.clone()).collect();
         let catalog = Loader::new(&self.config, &self.machine).load_all(&known);
         let warnings = catalog
@@ -185,7 +200,7 @@ impl Daemon {
             .filter_map(|name| catalog.definition(name))
             .flat_map(|definition| definition.problems.clone())
             .collect();
-        self.act(|turn| turn.replace_catalog(catalog)).await?;
+        self.act(|turn| turn.replace_catalog(catalog))?;
         Ok(warnings)
     }
 }

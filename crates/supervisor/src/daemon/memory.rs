@@ -21,7 +21,7 @@ struct Saved<B, M> {
 pub(super) fn read(files: &dyn Files, folder: &Utf8Path, boot: &str) -> Option<Memory> {
     let bytes = match files.read(&folder.join(FILE), LARGEST) {
         Ok(bytes) => bytes,
-        Err(error) if matches!(error, FileError::NotFound { .. }) => return None,
+        Err(FileError::NotFound { .. }) => return None,
         Err(error) => {
             tracing::warn!(error = %error, "the memory of the last supervisor cannot be read");
             return None;
@@ -40,13 +40,18 @@ pub(super) fn read(files: &dyn Files, folder: &Utf8Path, boot: &str) -> Option<M
 impl Daemon {
     /// Writes the memory down if it has changed.
     pub(super) fn save(&mut self) -> Result<(), DaemonError> {
-        let saved = Saved { boot: &self.boot, memory: self.engine.memory() };
+        let saved = Saved {
+            boot: &self.boot,
+            memory: self.engine.memory(),
+        };
         let bytes = serde_json::to_vec(&saved).unwrap_or_default();
         if bytes == self.saved {
             return Ok(());
         }
         let path = self.config.run_folder().join(FILE);
-        self.files.write_durable(&path, &bytes, Access::Secret).map_err(DaemonError::Save)?;
+        self.files
+            .write_durable(&path, &bytes, Access::Secret)
+            .map_err(DaemonError::Save)?;
         self.saved = bytes;
         Ok(())
     }

@@ -40,7 +40,7 @@ use crate::unit::UnitName;
 /// How long to wait for an earlier daemon that is just ending.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// How long an orderly shutdown may take before what is left is left to the keepers.
-const SHUTDOWN_LIMIT: Duration = Duration::from_secs(180);
+const SHUTDOWN_LIMIT: Duration = Duration::from_mins(3);
 
 /// How long clients may take to read their answers when the daemon ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
@@ -94,7 +94,10 @@ pub enum DaemonError {
     #[error("could not prepare the supervisor's folders")]
     Folders(#[source] FileError),
     #[error("another supervisor is running for `{folder}`")]
-    AlreadyRunning { folder: Utf8PathBuf, source: FileError },
+    AlreadyRunning {
+        folder: Utf8PathBuf,
+        source: FileError,
+    },
     #[error("could not listen for commands")]
     Listen(#[source] BindError),
     #[error("could not save what the supervisor knows")]
@@ -115,29 +118,35 @@ pub async fn run(
     let listener = Listener::bind(&endpoint, Access::OwnerOnly).map_err(DaemonError::Listen)?;
     let (open, mut conversations) = mpsc::channel(1);
     let door = tokio::spawn(control::serve(listener, daemon.inbox.clone(), open));
-    daemon.resume_or_boot().await?;
-    tracing::info!(units = daemon.engine.catalog().names().count(), "supervisor is ready");
+    daemon.resume_or_boot()?;
+    tracing::info!(
+        units = daemon.engine.catalog().names().count(),
+        "supervisor is ready"
+    );
     ready();
     let mut stop = std::pin::pin!(stop);
     let mut stopping = false;
     let mut last_call = None;
     while !(stopping && daemon.engine.is_quiet()) {
-        let idle = daemon.engine.idle_for(daemon.now()).unwrap_or(Duration::from_secs(3600));
+        let idle = daemon
+            .engine
+            .idle_for(daemon.now())
+            .unwrap_or(Duration::from_hours(1));
         tokio::select! {
             () = &mut stop, if !stopping => {
                 stopping = true;
                 last_call = Some(tokio::time::Instant::now() + SHUTDOWN_LIMIT);
-                daemon.begin_shutdown().await?;
+                daemon.begin_shutdown()?;
             }
             Some(arrival) = inbox.recv() => {
-                let asked = daemon.take_in(arrival).await?;
+                let asked = daemon.take_in(arrival)?;
                 if asked == Next::Shutdown && !stopping {
                     stopping = true;
                     last_call = Some(tokio::time::Instant::now() + SHUTDOWN_LIMIT);
-                    daemon.begin_shutdown().await?;
+                    daemon.begin_shutdown()?;
                 }
             }
-            () = tokio::time::sleep(idle) => daemon.act(|turn| turn.tick()).await?,
+            () = tokio::time::sleep(idle) => daemon.act(|turn| { turn.tick(); })?,
             () = until(last_call) => {
                 tracing::warn!("not everything stopped in time; the keepers hold what is left");
                 break;
@@ -164,8 +173,15 @@ async fn until(when: Option<tokio::time::Instant>) {
 /// Something that the main task has to deal with.
 #[derive(Debug)]
 enum Arrival {
-    Request { request: Request, reply: oneshot::Sender<Answer> },
-    Keeper { unit: UnitName, invocation: String, message: FromKeeper },
+    Request {
+        request: Request,
+        reply: oneshot::Sender<Answer>,
+    },
+    Keeper {
+        unit: UnitName,
+        invocation: String,
+        message: FromKeeper,
+    },
 }
 
 /// Whether to go on.
@@ -195,16 +211,23 @@ struct Daemon {
 
 impl Daemon {
     fn start(config: Config) -> Result<(Self, mpsc::Receiver<Arrival>), DaemonError> {
-        let files = files::Native::default();
+        let files = files::Native;
         let folder = config.run_folder();
-        files.create_dir_all(&folder.join("keepers")).map_err(DaemonError::Folders)?;
-        files.create_dir_all(&config.log_folder()).map_err(DaemonError::Folders)?;
+        files
+            .create_dir_all(&folder.join("keepers"))
+            .map_err(DaemonError::Folders)?;
+        files
+            .create_dir_all(&config.log_folder())
+            .map_err(DaemonError::Folders)?;
         let lock = files
             .lock(&folder.join("lock"), LOCK_WAIT)
-            .map_err(|source| DaemonError::AlreadyRunning { folder: folder.clone(), source })?;
-        let machine = machine::Native::default();
+            .map_err(|source| DaemonError::AlreadyRunning {
+                folder: folder.clone(),
+                source,
+            })?;
+        let machine = machine::Native;
         let boot = machine.boot_id().map_err(DaemonError::Machine)?;
-        let processes: Arc<dyn Processes> = Arc::new(process::Native::default());
+        let processes: Arc<dyn Processes> = Arc::new(process::Native);
         if let Err(error) = process::become_subreaper() {
             tracing::warn!(error = %error, "orphans of services may escape");
         }
@@ -243,28 +266,32 @@ impl Daemon {
         clock::now(&self.machine)
     }
 
-    async fn take_in(&mut self, arrival: Arrival) -> Result<Next, DaemonError> {
+    fn take_in(&mut self, arrival: Arrival) -> Result<Next, DaemonError> {
         match arrival {
-            Arrival::Request { request, reply } => self.answer(request, reply).await,
-            Arrival::Keeper { unit, invocation, message } => {
-                self.hear(&unit, &invocation, message).await?;
+            Arrival::Request { request, reply } => self.answer(request, reply),
+            Arrival::Keeper {
+                unit,
+                invocation,
+                message,
+            } => {
+                self.hear(&unit, &invocation, message)?;
                 Ok(Next::GoOn)
             }
         }
     }
 
     /// One step: decide, remember, do. In this order, whatever happens.
-    async fn act<T>(&mut self, decide: impl FnOnce(&mut Turn<'_>) -> T) -> Result<T, DaemonError> {
+    fn act<T>(&mut self, decide: impl FnOnce(&mut Turn<'_>) -> T) -> Result<T, DaemonError> {
         let now = self.now();
         let mut turn = self.engine.turn(now);
         let decided = decide(&mut turn);
         let effects = turn.finish();
         self.save()?;
-        self.execute(effects).await?;
+        self.execute(effects)?;
         Ok(decided)
     }
 
-    async fn begin_shutdown(&mut self) -> Result<(), DaemonError> {
+    fn begin_shutdown(&mut self) -> Result<(), DaemonError> {
         tracing::info!("stopping all units");
         let up: Vec<UnitName> = self
             .engine
@@ -275,7 +302,7 @@ impl Daemon {
         for unit in up {
             // One by one, so that a unit that refuses does not keep the others from stopping.
             let one = [unit.clone()];
-            if let Err(error) = self.act(|turn| turn.request(JobVerb::Stop, &one)).await? {
+            if let Err(error) = self.act(|turn| turn.request(JobVerb::Stop, &one))? {
                 tracing::warn!(%unit, error = %error, "cannot be stopped");
             }
         }
@@ -299,7 +326,9 @@ impl Daemon {
         for waiter in &mut self.waiters {
             waiter.finished(job, result, reason);
         }
-        let (done, waiting) = std::mem::take(&mut self.waiters).into_iter().partition(Waiter::is_done);
+        let (done, waiting) = std::mem::take(&mut self.waiters)
+            .into_iter()
+            .partition(Waiter::is_done);
         self.waiters = waiting;
         let done: Vec<Waiter> = done;
         done.into_iter().for_each(Waiter::reply);

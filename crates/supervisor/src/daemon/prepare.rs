@@ -33,7 +33,7 @@ impl Daemon {
         let definition = definition.ok_or("its unit file is gone")?;
         let service = definition.service().ok_or("it is not a service")?;
         let runtime = self.engine.runtime(unit).cloned().unwrap_or_default();
-        let account = self.account_of(service)?;
+        let account = account_of(service)?;
         let mut env = self.environment(unit, service, role, &runtime, account.as_ref())?;
         self.make_folders(service, &mut env)?;
         let program = self.find_program(&command.program, &env)?;
@@ -69,11 +69,6 @@ impl Daemon {
         spawn.stdout = output(&service.standard_output, &Output::Pipe);
         spawn.stderr = output(&service.standard_error, &spawn.stdout);
         Ok(spawn)
-    }
-
-    fn account_of(&self, service: &Service) -> Result<Option<Account>, String> {
-        let Some(user) = &service.user else { return Ok(None) };
-        access::Native::default().account(user).map(Some).map_err(|error| chain(&error))
     }
 
     fn environment(
@@ -164,9 +159,8 @@ impl Daemon {
             Os::Linux => &[""],
             Os::Windows => &["", ".exe", ".cmd", ".bat"],
         };
-        let is_file = |path: &Utf8Path| {
-            fs_err::metadata(path).is_ok_and(|metadata| metadata.is_file())
-        };
+        let is_file =
+            |path: &Utf8Path| fs_err::metadata(path).is_ok_and(|metadata| metadata.is_file());
         let candidates: Vec<Utf8PathBuf> = if crate::unit::paths::is_absolute(program, os) {
             vec![program.into()]
         } else {
@@ -174,7 +168,11 @@ impl Daemon {
                 Os::Linux => ':',
                 Os::Windows => ';',
             };
-            let path = env.get("PATH").or_else(|| env.get("Path")).cloned().unwrap_or_default();
+            let path = env
+                .get("PATH")
+                .or_else(|| env.get("Path"))
+                .cloned()
+                .unwrap_or_default();
             path.split(separator)
                 .filter(|folder| !folder.is_empty())
                 .map(|folder| Utf8Path::new(folder).join(program))
@@ -182,7 +180,11 @@ impl Daemon {
         };
         candidates
             .iter()
-            .flat_map(|path| suffixes.iter().map(move |suffix| Utf8PathBuf::from(format!("{path}{suffix}"))))
+            .flat_map(|path| {
+                suffixes
+                    .iter()
+                    .map(move |suffix| Utf8PathBuf::from(format!("{path}{suffix}")))
+            })
             .find(|path| is_file(path))
             .ok_or_else(|| format!("there is no program `{program}`"))
     }
@@ -196,15 +198,19 @@ impl Daemon {
             Os::Linux => Some(Utf8PathBuf::from("/")),
             Os::Windows => None,
         };
-        let Some(wanted) = &service.working_directory else { return Ok(root) };
+        let Some(wanted) = &service.working_directory else {
+            return Ok(root);
+        };
         let path = match &wanted.place {
             WorkingPlace::Path(path) => Some(path.clone()),
             WorkingPlace::Home => match account {
                 Some(account) => account.home.clone(),
-                None => access::Native::default()
-                    .current_account()
-                    .map_err(|error| chain(&error))?
-                    .home,
+                None => {
+                    access::Native
+                        .current_account()
+                        .map_err(|error| chain(&error))?
+                        .home
+                }
             },
         };
         match path {
@@ -223,10 +229,26 @@ impl Daemon {
     ) -> Result<(), String> {
         let places = crate::unit::SpecifierContext::places(self.config.os);
         let all: [(&str, &ServiceDirectories, &Utf8Path); 5] = [
-            ("RUNTIME_DIRECTORY", &service.runtime_directory, &places.runtime_directory),
-            ("STATE_DIRECTORY", &service.state_directory, &places.state_directory),
-            ("CACHE_DIRECTORY", &service.cache_directory, &places.cache_directory),
-            ("LOGS_DIRECTORY", &service.logs_directory, &places.logs_directory),
+            (
+                "RUNTIME_DIRECTORY",
+                &service.runtime_directory,
+                &places.runtime_directory,
+            ),
+            (
+                "STATE_DIRECTORY",
+                &service.state_directory,
+                &places.state_directory,
+            ),
+            (
+                "CACHE_DIRECTORY",
+                &service.cache_directory,
+                &places.cache_directory,
+            ),
+            (
+                "LOGS_DIRECTORY",
+                &service.logs_directory,
+                &places.logs_directory,
+            ),
             (
                 "CONFIGURATION_DIRECTORY",
                 &service.configuration_directory,
@@ -237,7 +259,9 @@ impl Daemon {
             let mut made = Vec::new();
             for name in &directories.names {
                 let path = base.join(name);
-                self.files.create_dir_all(&path).map_err(|error| chain(&error))?;
+                self.files
+                    .create_dir_all(&path)
+                    .map_err(|error| chain(&error))?;
                 let exists = self.files.metadata(&path).map_err(|error| chain(&error))?;
                 if exists.kind != Kind::Dir {
                     return Err(format!("`{path}` is in the way of {variable}"));
@@ -266,7 +290,9 @@ impl Daemon {
                     u64::try_from(u128::from(total) * u128::from(share) / 10_000).ok()
                 }
             }),
-            cpu_percent: service.cpu_quota.and_then(|quota| u32::try_from(quota.div_ceil(100)).ok()),
+            cpu_percent: service
+                .cpu_quota
+                .and_then(|quota| u32::try_from(quota.div_ceil(100)).ok()),
             processes: service.tasks_max.and_then(|limit| match limit {
                 TasksLimit::Count(count) => u32::try_from(count).ok(),
                 TasksLimit::Share(share) => u32::try_from(MOST_TASKS * share / 10_000).ok(),
@@ -285,6 +311,16 @@ impl Daemon {
 
 /// What a share of `TasksMax=` is a share of: the usual highest number of processes.
 const MOST_TASKS: u64 = 32_768;
+
+fn account_of(service: &Service) -> Result<Option<Account>, String> {
+    let Some(user) = &service.user else {
+        return Ok(None);
+    };
+    access::Native
+        .account(user)
+        .map(Some)
+        .map_err(|error| chain(&error))
+}
 
 /// What every service finds in its environment.
 fn base_environment(os: Os, ours: &BTreeMap<String, String>) -> BTreeMap<String, String> {

@@ -28,7 +28,8 @@ pub(super) struct Waiter {
 impl Waiter {
     pub(super) fn finished(&mut self, job: JobId, result: JobResult, reason: Option<&str>) {
         if self.wanted.iter().any(|accepted| accepted.job == Some(job)) {
-            self.finished.insert(job, (result, reason.map(ToOwned::to_owned)));
+            self.finished
+                .insert(job, (result, reason.map(ToOwned::to_owned)));
         }
     }
 
@@ -42,18 +43,27 @@ impl Waiter {
             .wanted
             .iter()
             .map(|accepted| {
-                let known = accepted.job.and_then(|job| self.finished.get(&job).cloned());
+                let known = accepted
+                    .job
+                    .and_then(|job| self.finished.get(&job).cloned());
                 let (result, reason) = known.unwrap_or((JobResult::Skipped, None));
-                JobOutcome { unit: accepted.unit.to_string(), result, reason }
+                JobOutcome {
+                    unit: accepted.unit.to_string(),
+                    result,
+                    reason,
+                }
             })
             .collect();
         // A client that has gone does not need it.
-        let _ = self.reply.send(Answer::Jobs { outcomes, warnings: self.warnings });
+        let _ = self.reply.send(Answer::Jobs {
+            outcomes,
+            warnings: self.warnings,
+        });
     }
 }
 
 impl Daemon {
-    pub(super) async fn answer(
+    pub(super) fn answer(
         &mut self,
         request: Request,
         reply: oneshot::Sender<Answer>,
@@ -63,34 +73,48 @@ impl Daemon {
                 version: self.config.version.clone(),
                 pid: std::process::id(),
             },
-            Request::Job { verb, units, no_block } => {
-                return self.start_jobs(verb, &units, no_block, reply).await;
+            Request::Job {
+                verb,
+                units,
+                no_block,
+            } => {
+                return self.start_jobs(verb, &units, no_block, reply);
             }
-            Request::Kill { units, signal, whom } => self.kill(&units, &signal, whom).await,
+            Request::Kill {
+                units,
+                signal,
+                whom,
+            } => self.kill(&units, &signal, whom),
             Request::List { patterns } => {
                 let names = self.matching(&patterns);
-                return self.inspect(names, reply).await;
+                self.inspect(names, reply);
+                return Ok(Next::GoOn);
             }
             Request::Inspect { units } => match names(&units) {
                 Ok(names) => {
-                    let names = self.ensure_loaded(names).await?;
-                    return self.inspect(names, reply).await;
+                    let names = self.ensure_loaded(&names)?;
+                    self.inspect(names, reply);
+                    return Ok(Next::GoOn);
                 }
                 Err(error) => Answer::Failed { error },
             },
             Request::DaemonReload => {
-                let warnings = self.reload_files().await?;
+                let warnings = self.reload_files()?;
                 Answer::Done { warnings }
             }
             Request::ResetFailed { units } => match self.failed_units(&units) {
                 Ok(names) => {
-                    self.act(|turn| names.iter().for_each(|name| turn.reset_failed(name))).await?;
-                    Answer::Done { warnings: Vec::new() }
+                    self.act(|turn| names.iter().for_each(|name| turn.reset_failed(name)))?;
+                    Answer::Done {
+                        warnings: Vec::new(),
+                    }
                 }
                 Err(error) => Answer::Failed { error },
             },
             Request::Shutdown => {
-                let _ = reply.send(Answer::Done { warnings: Vec::new() });
+                let _ = reply.send(Answer::Done {
+                    warnings: Vec::new(),
+                });
                 return Ok(Next::Shutdown);
             }
         };
@@ -99,7 +123,7 @@ impl Daemon {
         Ok(Next::GoOn)
     }
 
-    async fn start_jobs(
+    fn start_jobs(
         &mut self,
         verb: JobVerb,
         units: &[String],
@@ -113,7 +137,7 @@ impl Daemon {
                 return Ok(Next::GoOn);
             }
         };
-        let names = self.ensure_loaded(names).await?;
+        let names = self.ensure_loaded(&names)?;
         let now = self.now();
         let mut turn = self.engine.turn(now);
         let accepted = turn.request(verb, &names);
@@ -137,7 +161,12 @@ impl Daemon {
                 let _ = reply.send(Answer::Jobs { outcomes, warnings });
             }
             Ok((wanted, warnings)) => {
-                let waiter = Waiter { reply, wanted, finished: BTreeMap::new(), warnings };
+                let waiter = Waiter {
+                    reply,
+                    wanted,
+                    finished: BTreeMap::new(),
+                    warnings,
+                };
                 if waiter.is_done() {
                     waiter.reply();
                 } else {
@@ -146,15 +175,17 @@ impl Daemon {
             }
         }
         self.save()?;
-        self.execute(effects).await?;
+        self.execute(effects)?;
         Ok(Next::GoOn)
     }
 
-    async fn kill(&mut self, units: &[String], signal: &str, whom: Whom) -> Answer {
+    fn kill(&mut self, units: &[String], signal: &str, whom: Whom) -> Answer {
         let signal = match Signal::parse(signal) {
             Ok(signal) => signal,
             Err(error) => {
-                let error = RequestError::BadRequest { message: error.to_string() };
+                let error = RequestError::BadRequest {
+                    message: error.to_string(),
+                };
                 return Answer::Failed { error };
             }
         };
@@ -162,21 +193,28 @@ impl Daemon {
             Ok(names) => names,
             Err(error) => return Answer::Failed { error },
         };
-        let names: Vec<UnitName> =
-            names.iter().map(|name| self.engine.catalog().canonical(name).clone()).collect();
+        let names: Vec<UnitName> = names
+            .iter()
+            .map(|name| self.engine.catalog().canonical(name).clone())
+            .collect();
         if let Some(idle) = names.iter().find(|name| !self.keepers.contains_key(name)) {
-            let error = RequestError::NotRunning { unit: idle.to_string() };
+            let error = RequestError::NotRunning {
+                unit: idle.to_string(),
+            };
             return Answer::Failed { error };
         }
         for name in &names {
-            self.order(name, Order::Signal { signal, whom }).await;
+            self.order(name, Order::Signal { signal, whom });
         }
-        Answer::Done { warnings: Vec::new() }
+        Answer::Done {
+            warnings: Vec::new(),
+        }
     }
 
     /// Units to list: those that are loaded, and those that live on without a file.
     fn matching(&self, patterns: &[String]) -> Vec<UnitName> {
-        let patterns: Vec<UnitPattern> = patterns.iter().map(|text| UnitPattern::new(text)).collect();
+        let patterns: Vec<UnitPattern> =
+            patterns.iter().map(|text| UnitPattern::new(text)).collect();
         let mut all: Vec<UnitName> = self.engine.catalog().names().cloned().collect();
         all.extend(self.engine.known().map(|(name, _)| name.clone()));
         all.sort();
@@ -200,17 +238,15 @@ impl Daemon {
             self.engine.catalog().unit(name).is_none() && self.engine.runtime(name).is_none()
         });
         match unknown {
-            Some(unit) => Err(RequestError::NotFound { unit: unit.to_string() }),
+            Some(unit) => Err(RequestError::NotFound {
+                unit: unit.to_string(),
+            }),
             None => Ok(names),
         }
     }
 
     /// Answers with the status of `names`, asking their keepers without holding up anyone else.
-    async fn inspect(
-        &mut self,
-        names: Vec<UnitName>,
-        reply: oneshot::Sender<Answer>,
-    ) -> Result<Next, DaemonError> {
+    fn inspect(&mut self, names: Vec<UnitName>, reply: oneshot::Sender<Answer>) {
         let mut pending = Vec::new();
         for name in names {
             let mut status = self.engine.status(&name);
@@ -218,7 +254,7 @@ impl Daemon {
             let survey = if self.keepers.contains_key(&name) {
                 let (sender, survey) = oneshot::channel();
                 self.surveys.entry(name.clone()).or_default().push(sender);
-                self.order(&name, Order::Survey).await;
+                self.order(&name, Order::Survey);
                 Some(survey)
             } else {
                 None
@@ -240,31 +276,43 @@ impl Daemon {
             // A client that has gone does not need it.
             let _ = reply.send(Answer::Units { units });
         });
-        Ok(Next::GoOn)
     }
 }
 
 fn add_survey(status: &mut UnitStatus, report: Report) {
-    let Report::Survey { members, stats } = report else { return };
+    let Report::Survey { members, stats } = report else {
+        return;
+    };
     status.processes = members
         .into_iter()
-        .map(|member| ProcessLine { pid: member.identity.pid, command: member.command })
+        .map(|member| ProcessLine {
+            pid: member.identity.pid,
+            command: member.command,
+        })
         .collect();
     status.memory_bytes = stats.memory_bytes;
     status.cpu_nanoseconds = stats.cpu.and_then(|cpu| u64::try_from(cpu.as_nanos()).ok());
     let absent = || "[not set]".to_owned();
     let number = |value: Option<u64>| value.map_or_else(absent, |value| value.to_string());
-    status.properties.insert("MemoryCurrent".into(), number(status.memory_bytes));
-    status.properties.insert("CPUUsageNSec".into(), number(status.cpu_nanoseconds));
-    status.properties.insert("TasksCurrent".into(), number(stats.processes.map(u64::from)));
+    status
+        .properties
+        .insert("MemoryCurrent".into(), number(status.memory_bytes));
+    status
+        .properties
+        .insert("CPUUsageNSec".into(), number(status.cpu_nanoseconds));
+    status.properties.insert(
+        "TasksCurrent".into(),
+        number(stats.processes.map(u64::from)),
+    );
 }
 
 fn names(units: &[String]) -> Result<Vec<UnitName>, RequestError> {
     units
         .iter()
         .map(|text| {
-            UnitName::from_command_line(text)
-                .map_err(|error| RequestError::BadRequest { message: error.to_string() })
+            UnitName::from_command_line(text).map_err(|error| RequestError::BadRequest {
+                message: error.to_string(),
+            })
         })
         .collect()
 }

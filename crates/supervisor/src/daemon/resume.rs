@@ -11,7 +11,7 @@ use crate::unit::UnitName;
 const LARGEST_RECORD: u64 = 16 << 20;
 
 impl Daemon {
-    pub(super) async fn resume_or_boot(&mut self) -> Result<(), DaemonError> {
+    pub(super) fn resume_or_boot(&mut self) -> Result<(), DaemonError> {
         let fresh = self.engine.known().next().is_none();
         let kept: Vec<(UnitName, String)> = self
             .engine
@@ -21,12 +21,14 @@ impl Daemon {
             .collect();
         self.sweep_keepers(&kept);
         for (unit, invocation) in &kept {
-            self.meet_again(unit, invocation).await?;
+            self.meet_again(unit, invocation)?;
         }
-        self.act(|turn| turn.resume_jobs()).await?;
+        self.act(|turn| {
+            turn.resume_jobs();
+        })?;
         self.processes.sweep();
         if fresh {
-            self.boot_units().await?;
+            self.boot_units()?;
         }
         Ok(())
     }
@@ -41,7 +43,10 @@ impl Daemon {
         });
         for entry in entries {
             if kept.iter().all(|(_, invocation)| *invocation != entry.name) {
-                tracing::info!(invocation = entry.name, "ending what an earlier supervisor left");
+                tracing::info!(
+                    invocation = entry.name,
+                    "ending what an earlier supervisor left"
+                );
                 let keeper = self.read_record(&entry.name).map(|record| record.keeper);
                 self.end_remains(&entry.name, keeper.as_ref());
             }
@@ -49,29 +54,32 @@ impl Daemon {
     }
 
     /// Finds the keeper of a unit that was running when the last daemon died.
-    async fn meet_again(&mut self, unit: &UnitName, invocation: &str) -> Result<(), DaemonError> {
+    fn meet_again(&mut self, unit: &UnitName, invocation: &str) -> Result<(), DaemonError> {
         let Some(record) = self.read_record(invocation) else {
             // Asked for, but it never came up: ask again. Its commands follow when it answers.
             self.end_remains(invocation, None);
             if let Err(reason) = self.open_keeper(unit, invocation) {
                 let effects = self.lose(unit, reason)?;
-                self.execute(effects).await?;
+                self.execute(effects)?;
             }
             return Ok(());
         };
-        let alive = matches!(self.processes.adopt(&record.keeper, &group_of(invocation)), Ok(Some(_)));
+        let alive = matches!(
+            self.processes.adopt(&record.keeper, &group_of(invocation)),
+            Ok(Some(_))
+        );
         if alive {
             tracing::info!(%unit, "taking over from an earlier supervisor");
             self.converse_with(unit, invocation);
             return Ok(());
         }
         for numbered in record.events {
-            self.act(|turn| turn.keeper_event(unit, numbered.event)).await?;
+            self.act(|turn| turn.keeper_event(unit, numbered.event))?;
         }
         self.end_remains(invocation, None);
         let reason = "its keeper ended while no supervisor was there".to_owned();
         let effects = self.lose(unit, reason)?;
-        self.execute(effects).await
+        self.execute(effects)
     }
 
     fn read_record(&self, invocation: &str) -> Option<Record> {
@@ -81,12 +89,16 @@ impl Daemon {
     }
 
     /// The first start after boot: brings up the default target.
-    async fn boot_units(&mut self) -> Result<(), DaemonError> {
-        let target = self.engine.catalog().canonical(&self.config.default_target).clone();
+    fn boot_units(&mut self) -> Result<(), DaemonError> {
+        let target = self
+            .engine
+            .catalog()
+            .canonical(&self.config.default_target)
+            .clone();
         if self.engine.catalog().unit(&target).is_none() {
             return Ok(());
         }
-        match self.act(|turn| turn.request(JobVerb::Start, std::slice::from_ref(&target))).await? {
+        match self.act(|turn| turn.request(JobVerb::Start, std::slice::from_ref(&target)))? {
             Ok((_, warnings)) => {
                 for warning in warnings {
                     tracing::warn!("{warning}");

@@ -55,7 +55,10 @@ pub struct Catalog {
 
 impl Catalog {
     pub fn new(definitions: BTreeMap<UnitName, Definition>) -> Self {
-        let mut catalog = Self { definitions, ..Self::default() };
+        let mut catalog = Self {
+            definitions,
+            ..Self::default()
+        };
         let units: Vec<Arc<Unit>> = catalog.loaded().cloned().collect();
         for unit in units {
             catalog.index(&unit);
@@ -82,12 +85,12 @@ impl Catalog {
     fn index(&mut self, unit: &Unit) {
         let me = &unit.name;
         let on = &unit.dependencies;
-        let mut point = |targets: &BTreeSet<UnitName>,
-                         list: fn(&mut Dependents) -> &mut BTreeSet<UnitName>| {
-            for target in targets {
-                list(self.dependents.entry(target.clone()).or_default()).insert(me.clone());
-            }
-        };
+        let mut point =
+            |targets: &BTreeSet<UnitName>, list: fn(&mut Dependents) -> &mut BTreeSet<UnitName>| {
+                for target in targets {
+                    list(self.dependents.entry(target.clone()).or_default()).insert(me.clone());
+                }
+            };
         point(&on.requires, |d| &mut d.required_by);
         point(&on.requisite, |d| &mut d.requisite_of);
         point(&on.wants, |d| &mut d.wanted_by);
@@ -98,14 +101,25 @@ impl Catalog {
         point(&on.reload_propagated_from, |d| &mut d.reloads_with);
         point(&on.stop_propagated_from, |d| &mut d.stops_with);
         let own = self.dependents.entry(me.clone()).or_default();
-        own.reloads_with.extend(on.propagates_reload_to.iter().cloned());
+        own.reloads_with
+            .extend(on.propagates_reload_to.iter().cloned());
         own.stops_with.extend(on.propagates_stop_to.iter().cloned());
         if let Some(triggered) = unit.triggers() {
-            self.dependents.entry(triggered).or_default().triggered_by.insert(me.clone());
+            self.dependents
+                .entry(triggered)
+                .or_default()
+                .triggered_by
+                .insert(me.clone());
         }
-        self.predecessors.entry(me.clone()).or_default().extend(on.after.iter().cloned());
+        self.predecessors
+            .entry(me.clone())
+            .or_default()
+            .extend(on.after.iter().cloned());
         for later in &on.before {
-            self.predecessors.entry(later.clone()).or_default().insert(me.clone());
+            self.predecessors
+                .entry(later.clone())
+                .or_default()
+                .insert(me.clone());
         }
     }
 
@@ -114,6 +128,7 @@ impl Catalog {
     }
 
     /// The same without `names`, which are about to be defined anew.
+    #[must_use]
     pub fn without(&self, names: &[UnitName]) -> Self {
         let mut definitions = self.definitions.clone();
         definitions.retain(|name, _| !names.contains(name));
@@ -122,7 +137,9 @@ impl Catalog {
 
     /// Every unit whose file was read without error.
     pub fn loaded(&self) -> impl Iterator<Item = &Arc<Unit>> {
-        self.definitions.values().filter_map(|definition| definition.unit.as_ref())
+        self.definitions
+            .values()
+            .filter_map(|definition| definition.unit.as_ref())
     }
 
     pub fn names(&self) -> impl Iterator<Item = &UnitName> {

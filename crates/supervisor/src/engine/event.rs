@@ -10,9 +10,7 @@ use crate::unit::{ExecCommand, Signal, UnitName};
 
 /// Names one command that a keeper was told to run. Never reused while the machine is up, so a command
 /// told twice runs once.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(pub u64);
 
@@ -34,16 +32,28 @@ pub enum Role {
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum KeeperEvent {
     /// The program of `run` is executing.
-    Started { run: RunId, pid: u32, limits_not_enforced: Vec<String> },
+    Started {
+        run: RunId,
+        pid: u32,
+        limits_not_enforced: Vec<String>,
+    },
     /// The program of `run` could not be executed.
-    SpawnFailed { run: RunId, error: String },
-    Exited { run: RunId, exit: Exit },
+    SpawnFailed {
+        run: RunId,
+        error: String,
+    },
+    Exited {
+        run: RunId,
+        exit: Exit,
+    },
     /// No process of the unit is left.
     Empty,
     /// The service spoke on its notify socket.
     Notify(Notification),
     /// The keeper died, or could not be started; what it held has been killed.
-    Lost { reason: String },
+    Lost {
+        reason: String,
+    },
 }
 
 /// The parts of an `sd_notify` message that mean something here.
@@ -74,12 +84,26 @@ pub enum Effect {
     Check { unit: UnitName },
     /// Have a keeper for `unit`: start one unless it is there.
     Open { unit: UnitName, invocation: String },
-    Run { unit: UnitName, run: RunId, role: Role, command: ExecCommand },
+    Run {
+        unit: UnitName,
+        run: RunId,
+        role: Role,
+        command: ExecCommand,
+    },
     /// Signal processes, and report `Empty` as soon as none is left (at once if none is there).
-    Signal { unit: UnitName, signal: Signal, whom: Whom },
+    Signal {
+        unit: UnitName,
+        signal: Signal,
+        whom: Whom,
+    },
     /// The unit needs no keeper any more.
     Close { unit: UnitName },
-    JobFinished { job: JobId, unit: UnitName, result: JobResult, reason: Option<String> },
+    JobFinished {
+        job: JobId,
+        unit: UnitName,
+        result: JobResult,
+        reason: Option<String>,
+    },
     /// Remember on disk that a persistent timer fired.
     Stamp { unit: UnitName },
     /// A line for the unit's log.

@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::moment::Moment;
 
 /// Names one request for one unit, until its result is reported.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JobId(pub u64);
 
@@ -37,13 +35,12 @@ impl JobKind {
     pub fn merged_with(self, other: Self) -> Option<Self> {
         use JobKind::{Reload, Restart, Start, Stop};
         match (self, other) {
-            (a, b) if a == b => Some(a),
-            (Start, Restart) | (Restart, Start) => Some(Restart),
-            // A unit that is just being started reads its configuration anyway.
-            (Start, Reload) | (Reload, Start) => Some(Start),
-            (Restart, Reload) | (Reload, Restart) => Some(Restart),
+            (Stop, Stop) => Some(Stop),
             (Stop, _) | (_, Stop) => None,
-            _ => None,
+            (Restart, _) | (_, Restart) => Some(Restart),
+            // A unit that is just being started reads its configuration anyway.
+            (Start, _) | (_, Start) => Some(Start),
+            (Reload, Reload) => Some(Reload),
         }
     }
 

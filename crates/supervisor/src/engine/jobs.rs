@@ -38,13 +38,17 @@ impl Turn<'_> {
         Ok(match verb {
             JobVerb::Start => Some(JobKind::Start),
             JobVerb::Stop if !known && !up => {
-                return Err(RequestError::NotFound { unit: unit.to_string() });
+                return Err(RequestError::NotFound {
+                    unit: unit.to_string(),
+                });
             }
             JobVerb::Stop => Some(JobKind::Stop),
             JobVerb::Restart => Some(JobKind::Restart),
             JobVerb::TryRestart => up.then_some(JobKind::Restart),
             JobVerb::Reload if !self.state(unit).is_up() && known => {
-                return Err(RequestError::NotRunning { unit: unit.to_string() });
+                return Err(RequestError::NotRunning {
+                    unit: unit.to_string(),
+                });
             }
             JobVerb::Reload if known && !self.can_reload(unit) => {
                 return not_possible("reloaded", "its unit file has no ExecReload=");
@@ -84,9 +88,18 @@ impl Turn<'_> {
     }
 
     fn insert(&mut self, unit: &UnitName, kind: JobKind, id: JobId) {
-        let timeout = self.engine.catalog.unit(unit).and_then(|unit| unit.job_timeout);
+        let timeout = self
+            .engine
+            .catalog
+            .unit(unit)
+            .and_then(|unit| unit.job_timeout);
         let deadline = timeout.map(|timeout| self.now.boot.after(timeout));
-        let job = Job { kind, ids: vec![id], running: false, deadline };
+        let job = Job {
+            kind,
+            ids: vec![id],
+            running: false,
+            deadline,
+        };
         self.engine.memory.jobs.insert(unit.clone(), job);
     }
 
@@ -149,8 +162,8 @@ impl Turn<'_> {
 
     fn can_begin(&self, unit: &UnitName, kind: JobKind) -> bool {
         // A unit on its way down is first let down.
-        let going_down = self.state(unit).active_state()
-            == crate::control::protocol::ActiveState::Deactivating;
+        let going_down =
+            self.state(unit).active_state() == crate::control::protocol::ActiveState::Deactivating;
         if going_down && kind == JobKind::Start {
             return false;
         }
@@ -159,10 +172,8 @@ impl Turn<'_> {
             if other == unit {
                 return true;
             }
-            let waits_as_later =
-                catalog.comes_before(other, unit) && !later_goes_first(kind);
-            let waits_as_earlier =
-                catalog.comes_before(unit, other) && later_goes_first(job.kind);
+            let waits_as_later = catalog.comes_before(other, unit) && !later_goes_first(kind);
+            let waits_as_earlier = catalog.comes_before(unit, other) && later_goes_first(job.kind);
             !waits_as_later && !waits_as_earlier
         })
     }
@@ -195,7 +206,11 @@ impl Turn<'_> {
             return self.finish_job(unit, JobResult::Dependency, Some(reason));
         }
         match self.engine.catalog.unit(unit).map(|unit| unit.kind.clone()) {
-            None => self.finish_job(unit, JobResult::Failed, Some("its unit file is gone".into())),
+            None => self.finish_job(
+                unit,
+                JobResult::Failed,
+                Some("its unit file is gone".into()),
+            ),
             Some(Kind::Target) => {
                 self.set_state(unit, State::Active);
             }
@@ -220,13 +235,19 @@ impl Turn<'_> {
         let definition = self.engine.catalog.unit(unit)?;
         let on = &definition.dependencies;
         let bound = on.binds_to.iter().filter(|other| on.after.contains(other));
-        on.requisite.iter().chain(bound).find(|other| !self.state(other).is_up()).cloned()
+        on.requisite
+            .iter()
+            .chain(bound)
+            .find(|other| !self.state(other).is_up())
+            .cloned()
     }
 
     /// Counts this start, and says whether it is one too many.
     fn start_limit_hit(&mut self, unit: &UnitName) -> bool {
         let now = self.now.boot;
-        let Some(definition) = self.engine.catalog.unit(unit).cloned() else { return false };
+        let Some(definition) = self.engine.catalog.unit(unit).cloned() else {
+            return false;
+        };
         let limit = &definition.start_limit;
         if limit.burst == 0 || limit.interval.is_zero() {
             return false;
@@ -307,10 +328,20 @@ impl Turn<'_> {
     }
 
     fn settle_job(&mut self, unit: &UnitName, state: State) {
-        let Some(job) = self.engine.memory.jobs.get(unit).filter(|job| job.running) else { return };
-        let runtime = self.engine.memory.units.get(unit).cloned().unwrap_or_default();
-        let ended_well =
-            matches!(runtime.result, UnitResult::Success | UnitResult::ExecCondition);
+        let Some(job) = self.engine.memory.jobs.get(unit).filter(|job| job.running) else {
+            return;
+        };
+        let runtime = self
+            .engine
+            .memory
+            .units
+            .get(unit)
+            .cloned()
+            .unwrap_or_default();
+        let ended_well = matches!(
+            runtime.result,
+            UnitResult::Success | UnitResult::ExecCondition
+        );
         match job.kind {
             JobKind::Start if state.is_up() => self.finish_job(unit, JobResult::Done, None),
             JobKind::Start if state.is_down() || state == State::AutoRestart => {
@@ -328,7 +359,11 @@ impl Turn<'_> {
             }
             JobKind::Reload if state == State::Running => {
                 let failed = runtime.reload_failed;
-                let result = if failed { JobResult::Failed } else { JobResult::Done };
+                let result = if failed {
+                    JobResult::Failed
+                } else {
+                    JobResult::Done
+                };
                 self.finish_job(unit, result, failed.then(|| "ExecReload= failed".into()));
             }
             JobKind::Reload if !state.is_up() => {
@@ -338,14 +373,20 @@ impl Turn<'_> {
         }
     }
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "whoever finishes a job has just made the reason"
+    )]
     pub(super) fn finish_job(
         &mut self,
         unit: &UnitName,
         result: JobResult,
         reason: Option<String>,
     ) {
-        let Some(job) = self.engine.memory.jobs.remove(unit) else { return };
-        self.report(unit, &job, result, reason);
+        let Some(job) = self.engine.memory.jobs.remove(unit) else {
+            return;
+        };
+        self.report(unit, &job, result, reason.as_deref());
         let failed = matches!(
             result,
             JobResult::Failed | JobResult::Timeout | JobResult::Dependency
@@ -358,13 +399,13 @@ impl Turn<'_> {
         }
     }
 
-    fn report(&mut self, unit: &UnitName, job: &Job, result: JobResult, reason: Option<String>) {
+    fn report(&mut self, unit: &UnitName, job: &Job, result: JobResult, reason: Option<&str>) {
         for id in &job.ids {
             self.effects.push(Effect::JobFinished {
                 job: *id,
                 unit: unit.clone(),
                 result,
-                reason: reason.clone(),
+                reason: reason.map(ToOwned::to_owned),
             });
         }
     }
@@ -408,20 +449,32 @@ impl Turn<'_> {
             .cloned()
             .collect();
         for other in bound {
-            self.note(&other, format!("stopping, because {unit}, to which it is bound, went down"));
+            self.note(
+                &other,
+                format!("stopping, because {unit}, to which it is bound, went down"),
+            );
             self.enqueue_ourselves(&other, JobKind::Stop);
         }
     }
 
     /// `StopWhenUnneeded=`: what only `unit` needed goes down with it.
     fn stop_unneeded(&mut self, unit: &UnitName) {
-        let Some(definition) = self.engine.catalog.unit(unit).cloned() else { return };
+        let Some(definition) = self.engine.catalog.unit(unit).cloned() else {
+            return;
+        };
         let on = &definition.dependencies;
         for other in on.requires.iter().chain(&on.binds_to).chain(&on.wants) {
-            let optional =
-                self.engine.catalog.unit(other).is_some_and(|other| other.stop_when_unneeded);
+            let optional = self
+                .engine
+                .catalog
+                .unit(other)
+                .is_some_and(|other| other.stop_when_unneeded);
             let from = self.engine.catalog.dependents(other);
-            let mut needing = from.required_by.iter().chain(&from.bound_by).chain(&from.wanted_by);
+            let mut needing = from
+                .required_by
+                .iter()
+                .chain(&from.bound_by)
+                .chain(&from.wanted_by);
             if optional
                 && self.engine.counts_as_up(other)
                 && !needing.any(|needing| self.engine.counts_as_up(needing))
@@ -437,7 +490,9 @@ impl Turn<'_> {
         let limited = self.runtime(unit).result == UnitResult::StartLimitHit;
         let stopping = self.runtime(unit).stop_wanted;
         let upholders = &self.engine.catalog.dependents(unit).upheld_by;
-        let upheld = upholders.iter().any(|upholder| self.state(upholder).is_up());
+        let upheld = upholders
+            .iter()
+            .any(|upholder| self.state(upholder).is_up());
         if upheld && !limited && !stopping {
             self.enqueue_ourselves(unit, JobKind::Start);
         }
@@ -448,7 +503,9 @@ impl Turn<'_> {
         unit: &UnitName,
         which: fn(&crate::unit::Dependencies) -> &std::collections::BTreeSet<UnitName>,
     ) {
-        let Some(definition) = self.engine.catalog.unit(unit).cloned() else { return };
+        let Some(definition) = self.engine.catalog.unit(unit).cloned() else {
+            return;
+        };
         for other in which(&definition.dependencies) {
             self.enqueue_ourselves(other, JobKind::Start);
         }

@@ -82,13 +82,22 @@ pub struct Accepted {
 impl Engine {
     /// A fresh start after boot. `nonce` must differ from that of every other boot.
     pub fn new(catalog: Catalog, place: Place, nonce: String, now: Now) -> Self {
-        let memory = Memory { nonce, startup: now.boot, ..Memory::default() };
+        let memory = Memory {
+            nonce,
+            startup: now.boot,
+            ..Memory::default()
+        };
         Self::restore(catalog, place, memory)
     }
 
     /// Goes on where an earlier incarnation was. Follow up with `Turn::resume`.
     pub fn restore(catalog: Catalog, place: Place, memory: Memory) -> Self {
-        Self { catalog, memory, zone: place.zone, machine: place.machine }
+        Self {
+            catalog,
+            memory,
+            zone: place.zone,
+            machine: place.machine,
+        }
     }
 
     /// What to save so that `restore` can go on.
@@ -116,18 +125,26 @@ impl Engine {
     /// Whether nothing runs and nothing is pending: the daemon may exit.
     pub fn is_quiet(&self) -> bool {
         self.memory.jobs.is_empty()
-            && self.memory.units.values().all(|runtime| !runtime.kept && runtime.deadline.is_none())
+            && self
+                .memory
+                .units
+                .values()
+                .all(|runtime| !runtime.kept && runtime.deadline.is_none())
     }
 
     /// Opens a turn: the time is fixed, effects are collected.
     pub fn turn(&mut self, now: Now) -> Turn<'_> {
-        Turn { engine: self, now, effects: Vec::new() }
+        Turn {
+            engine: self,
+            now,
+            effects: Vec::new(),
+        }
     }
 
     /// How long nothing will happen unless something comes from outside.
     pub fn idle_for(&self, now: Now) -> Option<Duration> {
         // The wall clock may be set at any time, so calendar timers are looked at again this often.
-        const WALL_CLOCK_CHECK: Duration = Duration::from_secs(60);
+        const WALL_CLOCK_CHECK: Duration = Duration::from_mins(1);
         let runtimes = self.memory.units.values();
         runtimes
             .flat_map(|runtime| {
@@ -137,11 +154,18 @@ impl Engine {
                     .map(|moment| moment.since(now.boot));
                 let wall = runtime.timer.next_wall.map(|next| {
                     let left = now.wall.duration_until(next);
-                    Duration::try_from(left).unwrap_or(Duration::ZERO).min(WALL_CLOCK_CHECK)
+                    Duration::try_from(left)
+                        .unwrap_or(Duration::ZERO)
+                        .min(WALL_CLOCK_CHECK)
                 });
                 boot.chain(wall)
             })
-            .chain(self.memory.jobs.values().filter_map(|job| Some(job.deadline?.since(now.boot))))
+            .chain(
+                self.memory
+                    .jobs
+                    .values()
+                    .filter_map(|job| Some(job.deadline?.since(now.boot))),
+            )
             .min()
     }
 }
@@ -180,7 +204,10 @@ impl Turn<'_> {
         let ids = self.enqueue(&transaction);
         let accepted = units
             .iter()
-            .map(|unit| Accepted { unit: unit.clone(), job: ids.get(unit).copied() })
+            .map(|unit| Accepted {
+                unit: unit.clone(),
+                job: ids.get(unit).copied(),
+            })
             .collect();
         Ok((accepted, transaction.warnings))
     }
@@ -219,7 +246,9 @@ impl Turn<'_> {
 
     /// Forgets that a unit failed, and how often it was started.
     pub fn reset_failed(&mut self, unit: &UnitName) {
-        let Some(runtime) = self.engine.memory.units.get_mut(unit) else { return };
+        let Some(runtime) = self.engine.memory.units.get_mut(unit) else {
+            return;
+        };
         runtime.starts.clear();
         runtime.restarts = 0;
         if runtime.state == State::Failed {
@@ -233,7 +262,12 @@ impl Turn<'_> {
     }
 
     fn state(&self, unit: &UnitName) -> State {
-        self.engine.memory.units.get(unit).map(|runtime| runtime.state).unwrap_or_default()
+        self.engine
+            .memory
+            .units
+            .get(unit)
+            .map(|runtime| runtime.state)
+            .unwrap_or_default()
     }
 
     fn number(&mut self) -> u64 {
@@ -242,14 +276,24 @@ impl Turn<'_> {
     }
 
     fn note(&mut self, unit: &UnitName, message: impl Into<String>) {
-        self.effects.push(Effect::Note { unit: unit.clone(), message: message.into() });
+        self.effects.push(Effect::Note {
+            unit: unit.clone(),
+            message: message.into(),
+        });
     }
 }
 
 impl Engine {
     /// Whether a stop or restart of what `unit` needs has to reach it.
     fn counts_as_up(&self, unit: &UnitName) -> bool {
-        self.memory.units.get(unit).is_some_and(|runtime| !runtime.state.is_down())
-            || self.memory.jobs.get(unit).is_some_and(|job| job.kind != JobKind::Stop)
+        self.memory
+            .units
+            .get(unit)
+            .is_some_and(|runtime| !runtime.state.is_down())
+            || self
+                .memory
+                .jobs
+                .get(unit)
+                .is_some_and(|job| job.kind != JobKind::Stop)
     }
 }

@@ -19,6 +19,7 @@ impl Moment {
     }
 
     /// The moment `delay` later; the end of time if there is no such moment.
+    #[must_use]
     pub fn after(self, delay: Duration) -> Self {
         Self(self.0.saturating_add(Self::from_uptime(delay).0))
     }

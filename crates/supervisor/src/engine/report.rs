@@ -5,11 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use transom_host::process::Exit;
 
-use super::runtime::Runtime;
 use super::Engine;
-use crate::control::protocol::{
-    ExitStatus, LoadState, TimerStatus, UnitResult, UnitStatus,
-};
+use super::runtime::Runtime;
+use crate::control::protocol::{ExitStatus, LoadState, TimerStatus, UnitResult, UnitStatus};
 use crate::unit::UnitName;
 
 impl Engine {
@@ -43,7 +41,11 @@ impl Engine {
                     Exit::Signal(signal) => ("killed", signal),
                     Exit::Unknown => ("unknown", 0),
                 };
-                ExitStatus { kind: kind.into(), status, at: ended.at }
+                ExitStatus {
+                    kind: kind.into(),
+                    status,
+                    at: ended.at,
+                }
             }),
             control_pid: runtime.control.as_ref().and_then(|control| control.pid),
             status_text: runtime.status_text.clone(),
@@ -56,7 +58,7 @@ impl Engine {
             timer: unit.and_then(|unit| {
                 Some(TimerStatus {
                     unit: unit.triggers()?.to_string(),
-                    next: self.next_elapse(runtime),
+                    next: next_elapse(runtime),
                     last: runtime.timer.last,
                 })
             }),
@@ -70,14 +72,6 @@ impl Engine {
         };
         status.properties = properties(&status, runtime.reason.as_deref());
         status
-    }
-
-    fn next_elapse(&self, runtime: &Runtime) -> Option<jiff::Timestamp> {
-        let by_span = runtime.timer.next_boot.and_then(|next| {
-            let anchor = runtime.timer.anchor?;
-            anchor.wall.checked_add(next.since(anchor.boot)).ok()
-        });
-        by_span.into_iter().chain(runtime.timer.next_wall).min()
     }
 
     fn dependencies(&self, name: &UnitName) -> BTreeMap<String, Vec<String>> {
@@ -117,6 +111,15 @@ impl Engine {
     }
 }
 
+/// When a timer fires next, as a time of day.
+fn next_elapse(runtime: &Runtime) -> Option<jiff::Timestamp> {
+    let by_span = runtime.timer.next_boot.and_then(|next| {
+        let anchor = runtime.timer.anchor?;
+        anchor.wall.checked_add(next.since(anchor.boot)).ok()
+    });
+    by_span.into_iter().chain(runtime.timer.next_wall).min()
+}
+
 fn names(units: &BTreeSet<UnitName>) -> Vec<String> {
     units.iter().map(ToString::to_string).collect()
 }
@@ -136,9 +139,19 @@ fn properties(status: &UnitStatus, reason: Option<&str>) -> BTreeMap<String, Str
     put("SubState", status.sub_state.clone());
     put("Result", status.result.name().to_owned());
     put("UnitFileState", status.unit_file_state.clone());
-    put("FragmentPath", status.fragment_path.as_ref().map(ToString::to_string).unwrap_or_default());
+    put(
+        "FragmentPath",
+        status
+            .fragment_path
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+    );
     put("DropInPaths", joined(&status.drop_in_paths));
-    put("InvocationID", status.invocation_id.clone().unwrap_or_default());
+    put(
+        "InvocationID",
+        status.invocation_id.clone().unwrap_or_default(),
+    );
     put("MainPID", status.main_pid.unwrap_or(0).to_string());
     put("ControlPID", status.control_pid.unwrap_or(0).to_string());
     put("NRestarts", status.restarts.to_string());
@@ -169,7 +182,11 @@ fn properties(status: &UnitStatus, reason: Option<&str>) -> BTreeMap<String, Str
 }
 
 fn joined(paths: &[camino::Utf8PathBuf]) -> String {
-    paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    paths
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn yes_no(value: bool) -> String {

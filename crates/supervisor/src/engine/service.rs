@@ -21,7 +21,10 @@ impl Deref for ServiceOf {
 
     fn deref(&self) -> &Service {
         static DEFAULTS: LazyLock<Service> = LazyLock::new(Service::default);
-        self.0.as_ref().and_then(|unit| unit.service()).unwrap_or(&DEFAULTS)
+        self.0
+            .as_ref()
+            .and_then(|unit| unit.service())
+            .unwrap_or(&DEFAULTS)
     }
 }
 
@@ -82,7 +85,10 @@ impl Turn<'_> {
         runtime.invocation = Some(invocation.clone());
         runtime.kept = true;
         runtime.restarts = if automatic { runtime.restarts + 1 } else { 0 };
-        self.effects.push(Effect::Open { unit: unit.clone(), invocation });
+        self.effects.push(Effect::Open {
+            unit: unit.clone(),
+            invocation,
+        });
         self.note(unit, format!("Starting {}...", self.title(unit)));
         if service.exec_condition.is_empty() {
             self.enter_start_pre(unit);
@@ -253,7 +259,10 @@ impl Turn<'_> {
                 self.note(unit, format!("{title} was skipped by ExecCondition=."));
             }
             UnitResult::Success => self.note(unit, format!("Stopped {title}.")),
-            result => self.note(unit, format!("{title} failed with result '{}'.", result.name())),
+            result => self.note(
+                unit,
+                format!("{title} failed with result '{}'.", result.name()),
+            ),
         }
         if restart {
             let delay = restart_delay(&service, restarts);
@@ -271,11 +280,17 @@ impl Turn<'_> {
     /// Time is up for whatever the service was doing.
     pub(super) fn service_deadline(&mut self, unit: &UnitName) {
         let now = self.now.boot;
-        let Some(runtime) = self.engine.memory.units.get_mut(unit) else { return };
+        let Some(runtime) = self.engine.memory.units.get_mut(unit) else {
+            return;
+        };
         if runtime.watchdog.is_some_and(|due| due <= now) && runtime.state == State::Running {
             runtime.watchdog = None;
             self.note(unit, "no sign of life within WatchdogSec=");
-            self.fail(unit, UnitResult::Watchdog, "the watchdog saw no sign of life");
+            self.fail(
+                unit,
+                UnitResult::Watchdog,
+                "the watchdog saw no sign of life",
+            );
             return self.enter_signal(unit, State::StopSigterm);
         }
         if runtime.deadline.is_none_or(|due| due > now) {
@@ -286,12 +301,20 @@ impl Turn<'_> {
             State::AutoRestart => self.enqueue_ourselves(unit, JobKind::Start),
             State::Condition | State::StartPre | State::Start | State::StartPost => {
                 self.note(unit, "start timed out");
-                self.fail(unit, UnitResult::Timeout, "it was not ready within TimeoutStartSec=");
+                self.fail(
+                    unit,
+                    UnitResult::Timeout,
+                    "it was not ready within TimeoutStartSec=",
+                );
                 self.enter_signal(unit, State::StopSigterm);
             }
             State::Running => {
                 self.note(unit, "RuntimeMaxSec= is over");
-                self.fail(unit, UnitResult::Timeout, "it ran for longer than RuntimeMaxSec=");
+                self.fail(
+                    unit,
+                    UnitResult::Timeout,
+                    "it ran for longer than RuntimeMaxSec=",
+                );
                 self.enter_stop(unit);
             }
             State::Reload => {
@@ -303,12 +326,20 @@ impl Turn<'_> {
             }
             State::Stop => {
                 self.note(unit, "ExecStop= timed out");
-                self.fail(unit, UnitResult::Timeout, "ExecStop= took longer than TimeoutStopSec=");
+                self.fail(
+                    unit,
+                    UnitResult::Timeout,
+                    "ExecStop= took longer than TimeoutStopSec=",
+                );
                 self.enter_signal(unit, State::StopSigterm);
             }
             State::StopSigterm => {
                 self.note(unit, "did not stop in time, killing it");
-                self.fail(unit, UnitResult::Timeout, "it did not stop within TimeoutStopSec=");
+                self.fail(
+                    unit,
+                    UnitResult::Timeout,
+                    "it did not stop within TimeoutStopSec=",
+                );
                 self.enter_signal(unit, State::StopSigkill);
             }
             State::StopSigkill => {
@@ -317,7 +348,11 @@ impl Turn<'_> {
             }
             State::StopPost => {
                 self.note(unit, "ExecStopPost= timed out");
-                self.fail(unit, UnitResult::Timeout, "ExecStopPost= took longer than TimeoutStopSec=");
+                self.fail(
+                    unit,
+                    UnitResult::Timeout,
+                    "ExecStopPost= took longer than TimeoutStopSec=",
+                );
                 self.enter_final(unit);
             }
             State::FinalSigkill => {
@@ -334,21 +369,29 @@ impl Turn<'_> {
             return; // A late word of an invocation that is over.
         }
         match event {
-            KeeperEvent::Started { run, pid, limits_not_enforced } => {
+            KeeperEvent::Started {
+                run,
+                pid,
+                limits_not_enforced,
+            } => {
                 self.started(unit, run, pid, limits_not_enforced);
             }
-            KeeperEvent::SpawnFailed { run, error } => self.spawn_failed(unit, run, error),
+            KeeperEvent::SpawnFailed { run, error } => self.spawn_failed(unit, run, &error),
             KeeperEvent::Exited { run, exit } => self.exited(unit, run, exit),
             KeeperEvent::Empty => self.empty(unit),
-            KeeperEvent::Notify(notification) => self.notified(unit, notification),
-            KeeperEvent::Lost { reason } => self.lost(unit, reason),
+            KeeperEvent::Notify(notification) => self.notified(unit, &notification),
+            KeeperEvent::Lost { reason } => self.lost(unit, &reason),
         }
     }
 
     fn started(&mut self, unit: &UnitName, run: RunId, pid: u32, limits: Vec<String>) {
         let runtime = self.runtime(unit);
         let is_main = runtime.main.as_ref().is_some_and(|main| main.run == run);
-        let known = runtime.main.iter_mut().chain(&mut runtime.control).find(|r| r.run == run);
+        let known = runtime
+            .main
+            .iter_mut()
+            .chain(&mut runtime.control)
+            .find(|r| r.run == run);
         let Some(known) = known else { return };
         known.pid = Some(pid);
         if !is_main {
@@ -364,7 +407,7 @@ impl Turn<'_> {
         }
     }
 
-    fn notified(&mut self, unit: &UnitName, notification: Notification) {
+    fn notified(&mut self, unit: &UnitName, notification: &Notification) {
         let service = self.service(unit);
         let now = self.now.boot;
         let state = self.state(unit);
@@ -378,8 +421,10 @@ impl Turn<'_> {
         if let (Some(more), Some(_)) = (notification.extend_timeout_micros, runtime.deadline) {
             runtime.deadline = Some(now.after(Duration::from_micros(more)));
         }
-        let waits_for_ready =
-            matches!(service.service_type, ServiceType::Notify | ServiceType::NotifyReload);
+        let waits_for_ready = matches!(
+            service.service_type,
+            ServiceType::Notify | ServiceType::NotifyReload
+        );
         if !notification.ready || notification.reloading || !waits_for_ready {
             return;
         }
@@ -402,10 +447,10 @@ impl Turn<'_> {
         }
     }
 
-    fn lost(&mut self, unit: &UnitName, reason: String) {
+    fn lost(&mut self, unit: &UnitName, reason: &str) {
         self.note(unit, format!("lost: {reason}"));
         self.runtime(unit).kept = false;
-        self.fail(unit, UnitResult::Resources, &reason);
+        self.fail(unit, UnitResult::Resources, reason);
         self.enter_dead(unit);
     }
 
@@ -429,20 +474,36 @@ impl Turn<'_> {
     /// Gives command `index` of `role` to the keeper.
     pub(super) fn run(&mut self, unit: &UnitName, role: Role, index: usize) {
         let service = self.service(unit);
-        let Some(command) = commands(&service, role).get(index).cloned() else { return };
+        let Some(command) = commands(&service, role).get(index).cloned() else {
+            return;
+        };
         let run = RunId(self.number());
-        let running = Running { run, role, index, pid: None };
+        let running = Running {
+            run,
+            role,
+            index,
+            pid: None,
+        };
         let runtime = self.runtime(unit);
         if role == Role::Main {
             runtime.main = Some(running);
         } else {
             runtime.control = Some(running);
         }
-        self.effects.push(Effect::Run { unit: unit.clone(), run, role, command });
+        self.effects.push(Effect::Run {
+            unit: unit.clone(),
+            run,
+            role,
+            command,
+        });
     }
 
     pub(super) fn signal(&mut self, unit: &UnitName, signal: Signal, whom: Whom) {
-        self.effects.push(Effect::Signal { unit: unit.clone(), signal, whom });
+        self.effects.push(Effect::Signal {
+            unit: unit.clone(),
+            signal,
+            whom,
+        });
     }
 
     pub(super) fn title(&self, unit: &UnitName) -> String {

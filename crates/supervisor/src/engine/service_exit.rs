@@ -18,7 +18,10 @@ impl Turn<'_> {
             if let Some(main) = runtime.main.take() {
                 self.main_exited(unit, &main, exit);
             }
-        } else if runtime.control.as_ref().is_some_and(|control| control.run == run)
+        } else if runtime
+            .control
+            .as_ref()
+            .is_some_and(|control| control.run == run)
             && let Some(control) = runtime.control.take()
         {
             self.control_exited(unit, &control, exit);
@@ -27,21 +30,22 @@ impl Turn<'_> {
 
     /// A program that could not be executed: for the main process that is the end of the start, for
     /// others the same as a failure of the command.
-    pub(super) fn spawn_failed(&mut self, unit: &UnitName, run: RunId, error: String) {
+    pub(super) fn spawn_failed(&mut self, unit: &UnitName, run: RunId, error: &str) {
         self.note(unit, format!("could not run a command: {error}"));
-        // systemd's exit status for "could not be executed".
-        const EXEC: i32 = 203;
         let runtime = self.runtime(unit);
         let is_main = runtime.main.as_ref().is_some_and(|main| main.run == run);
         let ignored = self.ignores_failure(unit, run);
         if !ignored {
-            self.fail(unit, UnitResult::ExitCode, &error);
+            self.fail(unit, UnitResult::ExitCode, error);
         }
         if is_main && self.service(unit).service_type != ServiceType::Oneshot {
             let now = self.now.wall;
             let runtime = self.runtime(unit);
             runtime.main = None;
-            runtime.main_ended = Some(Ended { exit: Exit::Code(EXEC), at: now });
+            runtime.main_ended = Some(Ended {
+                exit: Exit::Code(EXEC),
+                at: now,
+            });
             return self.enter_signal(unit, State::StopSigterm);
         }
         self.exited(unit, run, Exit::Code(EXEC));
@@ -50,7 +54,11 @@ impl Turn<'_> {
     fn ignores_failure(&mut self, unit: &UnitName, run: RunId) -> bool {
         let service = self.service(unit);
         let runtime = self.runtime(unit);
-        let found = runtime.main.iter().chain(&runtime.control).find(|running| running.run == run);
+        let found = runtime
+            .main
+            .iter()
+            .chain(&runtime.control)
+            .find(|running| running.run == run);
         found.is_some_and(|running| {
             commands(&service, running.role)
                 .get(running.index)
@@ -63,14 +71,21 @@ impl Turn<'_> {
         let at = self.now.wall;
         let command = service.exec_start.get(main.index);
         let ignored = command.is_some_and(|command| command.ignore_failure);
-        let judged =
-            if ignored { UnitResult::Success } else { judge_main_exit(&service, exit) };
+        let judged = if ignored {
+            UnitResult::Success
+        } else {
+            judge_main_exit(&service, exit)
+        };
         self.runtime(unit).main_ended = Some(Ended { exit, at });
         if judged == UnitResult::Success {
             self.note(unit, format!("main process ended: {}", describe(exit)));
         } else {
             self.note(unit, format!("main process failed: {}", describe(exit)));
-            self.fail(unit, judged, &format!("the main process ended with {}", describe(exit)));
+            self.fail(
+                unit,
+                judged,
+                &format!("the main process ended with {}", describe(exit)),
+            );
         }
         match self.state(unit) {
             State::Start if service.is_oneshot() => {
@@ -84,7 +99,11 @@ impl Turn<'_> {
             }
             State::Start => {
                 // Type=notify, and it ended before it said READY=1.
-                self.fail(unit, UnitResult::Protocol, "it ended before it reported to be ready");
+                self.fail(
+                    unit,
+                    UnitResult::Protocol,
+                    "it ended before it reported to be ready",
+                );
                 self.enter_signal(unit, State::StopSigterm);
             }
             State::Running if judged != UnitResult::Success => {
@@ -103,13 +122,18 @@ impl Turn<'_> {
     fn control_exited(&mut self, unit: &UnitName, control: &Running, exit: Exit) {
         let service = self.service(unit);
         let list = commands(&service, control.role);
-        let ignored = list.get(control.index).is_some_and(|command| command.ignore_failure);
+        let ignored = list
+            .get(control.index)
+            .is_some_and(|command| command.ignore_failure);
         let ok = exit.is_success() || ignored;
         if control.role == Role::Condition {
             return self.condition_exited(unit, control, exit, ok);
         }
         if !ok {
-            self.note(unit, format!("{} failed: {}", directive(control.role), describe(exit)));
+            self.note(
+                unit,
+                format!("{} failed: {}", directive(control.role), describe(exit)),
+            );
             let reason = format!("{} ended with {}", directive(control.role), describe(exit));
             match control.role {
                 Role::Reload => self.runtime(unit).reload_failed = true,
@@ -159,7 +183,12 @@ impl Turn<'_> {
         let service = self.service(unit);
         let runtime = self.runtime(unit);
         let state = runtime.state;
-        let told: Vec<Running> = runtime.main.iter().chain(&runtime.control).cloned().collect();
+        let told: Vec<Running> = runtime
+            .main
+            .iter()
+            .chain(&runtime.control)
+            .cloned()
+            .collect();
         for running in told.iter().filter(|running| !known(running.run)) {
             if let Some(command) = commands(&service, running.role).get(running.index) {
                 self.effects.push(super::Effect::Run {
@@ -204,6 +233,9 @@ impl Verdict {
         *self == Self::Go
     }
 }
+
+/// systemd's exit status for "could not be executed".
+const EXEC: i32 = 203;
 
 fn failure_of(exit: Exit) -> UnitResult {
     match exit {

@@ -49,9 +49,11 @@ impl State {
         match self {
             Self::Dead => ActiveState::Inactive,
             Self::Failed => ActiveState::Failed,
-            Self::Condition | Self::StartPre | Self::Start | Self::StartPost | Self::AutoRestart => {
-                ActiveState::Activating
-            }
+            Self::Condition
+            | Self::StartPre
+            | Self::Start
+            | Self::StartPost
+            | Self::AutoRestart => ActiveState::Activating,
             Self::Running
             | Self::Exited
             | Self::Active
@@ -98,6 +100,9 @@ impl State {
 
     /// Whether the unit counts as started for those who need it.
     pub fn is_up(self) -> bool {
-        matches!(self.active_state(), ActiveState::Active | ActiveState::Reloading)
+        matches!(
+            self.active_state(),
+            ActiveState::Active | ActiveState::Reloading
+        )
     }
 }

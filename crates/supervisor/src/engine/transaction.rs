@@ -36,14 +36,23 @@ pub fn plan_transaction(
     is_up: &dyn Fn(&UnitName) -> bool,
     anchors: &[(UnitName, JobKind)],
 ) -> Result<Transaction, RequestError> {
-    let mut planner = Planner { catalog, is_up, planned: BTreeMap::new(), warnings: Vec::new() };
+    let mut planner = Planner {
+        catalog,
+        is_up,
+        planned: BTreeMap::new(),
+        warnings: Vec::new(),
+    };
     for (unit, kind) in anchors {
         planner.add(unit, *kind, true)?;
     }
     let anchors: BTreeSet<&UnitName> = anchors.iter().map(|(unit, _)| unit).collect();
     planner.break_cycles(&anchors)?;
     Ok(Transaction {
-        jobs: planner.planned.into_iter().map(|(unit, planned)| (unit, planned.kind)).collect(),
+        jobs: planner
+            .planned
+            .into_iter()
+            .map(|(unit, planned)| (unit, planned.kind))
+            .collect(),
         warnings: planner.warnings,
     })
 }
@@ -76,8 +85,11 @@ impl Planner<'_> {
                     reason: "the units asked for conflict with each other".into(),
                 });
             }
-            let (kept, dropped) =
-                if existing.needed { (existing.kind, kind) } else { (kind, existing.kind) };
+            let (kept, dropped) = if existing.needed {
+                (existing.kind, kind)
+            } else {
+                (kind, existing.kind)
+            };
             self.warnings.push(format!(
                 "{unit} is not {}, because it has to be {}",
                 past(dropped),
@@ -91,7 +103,13 @@ impl Planner<'_> {
         };
         if merged != existing.kind || (needed && !existing.needed) {
             let needed = needed || existing.needed;
-            self.planned.insert(unit.clone(), Planned { kind: merged, needed });
+            self.planned.insert(
+                unit.clone(),
+                Planned {
+                    kind: merged,
+                    needed,
+                },
+            );
             return self.follow(unit, merged, needed);
         }
         Ok(())
@@ -117,12 +135,18 @@ impl Planner<'_> {
 
     /// Starting a unit starts what it needs and stops what it conflicts with.
     fn pull_in(&mut self, unit: &UnitName, needed: bool) -> Result<(), RequestError> {
-        let Some(definition) = self.catalog.unit(unit).cloned() else { return Ok(()) };
+        let Some(definition) = self.catalog.unit(unit).cloned() else {
+            return Ok(());
+        };
         let on = &definition.dependencies;
         for requirement in on.requires.iter().chain(&on.binds_to) {
             self.add(requirement, JobKind::Start, needed)?;
         }
-        for conflict in on.conflicts.iter().chain(&self.catalog.dependents(unit).conflicted_by) {
+        for conflict in on
+            .conflicts
+            .iter()
+            .chain(&self.catalog.dependents(unit).conflicted_by)
+        {
             if (self.is_up)(conflict) || self.planned.contains_key(conflict) {
                 self.add(conflict, JobKind::Stop, needed)?;
             }
@@ -142,7 +166,12 @@ impl Planner<'_> {
             .chain(&dependents.requisite_of)
             .chain(&dependents.bound_by)
             .chain(&dependents.consists_of)
-            .chain(dependents.stops_with.iter().filter(|_| kind == JobKind::Stop));
+            .chain(
+                dependents
+                    .stops_with
+                    .iter()
+                    .filter(|_| kind == JobKind::Stop),
+            );
         for dependent in affected {
             if (self.is_up)(dependent) {
                 self.add(dependent, kind, true)?;
@@ -176,7 +205,10 @@ impl Planner<'_> {
             LoadState::Masked => Err(RequestError::Masked { unit: name }),
             LoadState::BadSetting | LoadState::Error => Err(RequestError::BadUnit {
                 unit: name,
-                problem: definition.load_error.clone().unwrap_or_else(|| "unreadable".into()),
+                problem: definition
+                    .load_error
+                    .clone()
+                    .unwrap_or_else(|| "unreadable".into()),
             }),
         }
     }
@@ -243,7 +275,9 @@ impl Planner<'_> {
     }
 
     fn comes_up(&self, unit: &UnitName) -> bool {
-        self.planned.get(unit).is_some_and(|planned| planned.kind != JobKind::Stop)
+        self.planned
+            .get(unit)
+            .is_some_and(|planned| planned.kind != JobKind::Stop)
     }
 }
 

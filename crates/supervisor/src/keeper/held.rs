@@ -40,7 +40,12 @@ impl Held {
             carry(pipe, Stream::Error, pid, log.clone());
         }
         wait_for(run, Arc::clone(&process), happened.clone());
-        Ok(Self { process, role, ended: false, stdin })
+        Ok(Self {
+            process,
+            role,
+            ended: false,
+            stdin,
+        })
     }
 
     pub(super) fn is_meant_by(&self, whom: Whom) -> bool {
@@ -54,11 +59,17 @@ impl Held {
     /// Delivers a signal. Where the system has no such thing, a polite one closes the input instead,
     /// which is how a service on Windows learns that it should end.
     pub(super) fn signal(&mut self, signal: Signal, whom: Whom) {
-        let scope = if whom == Whom::All { Scope::Tree } else { Scope::Main };
+        let scope = if whom == Whom::All {
+            Scope::Tree
+        } else {
+            Scope::Main
+        };
         match self.process.signal(signal.into(), scope) {
             Ok(Delivered::NotSupported) => {
-                let asks_to_end =
-                    matches!(signal, Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT);
+                let asks_to_end = matches!(
+                    signal,
+                    Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT
+                );
                 if asks_to_end {
                     self.stdin = None;
                 }

@@ -34,7 +34,7 @@ const LOOK_FOR_EMPTY: Duration = Duration::from_millis(50);
 const HOUSEKEEPING: Duration = Duration::from_secs(5);
 /// How long a keeper with nothing left to hold waits for a daemon before it ends by itself. All it
 /// knows is on disk by then.
-const ALONE: Duration = Duration::from_secs(60);
+const ALONE: Duration = Duration::from_mins(1);
 const LARGEST_SETUP: u64 = 1 << 20;
 
 /// Why a keeper could not do its work.
@@ -43,7 +43,10 @@ pub enum KeeperError {
     #[error("could not read the setup of the keeper")]
     ReadSetup(#[source] files::FileError),
     #[error("the setup of the keeper in `{folder}` is damaged")]
-    BadSetup { folder: Utf8PathBuf, source: serde_json::Error },
+    BadSetup {
+        folder: Utf8PathBuf,
+        source: serde_json::Error,
+    },
     #[error("could not listen for the daemon")]
     Listen(#[source] ipc::BindError),
     #[error("could not listen for notifications")]
@@ -54,11 +57,14 @@ pub enum KeeperError {
 
 /// Runs a keeper to its end. `folder` is its own, with a `setup.json` in it.
 pub async fn run(folder: &Utf8Path) -> Result<(), KeeperError> {
-    let files = files::Native::default();
-    let bytes =
-        files.read(&folder.join(SETUP_FILE), LARGEST_SETUP).map_err(KeeperError::ReadSetup)?;
-    let setup: Setup = serde_json::from_slice(&bytes)
-        .map_err(|source| KeeperError::BadSetup { folder: folder.to_owned(), source })?;
+    let files = files::Native;
+    let bytes = files
+        .read(&folder.join(SETUP_FILE), LARGEST_SETUP)
+        .map_err(KeeperError::ReadSetup)?;
+    let setup: Setup = serde_json::from_slice(&bytes).map_err(|source| KeeperError::BadSetup {
+        folder: folder.to_owned(),
+        source,
+    })?;
     if let Err(error) = become_subreaper() {
         tracing::warn!(error = %error, "orphans of the service may escape");
     }
@@ -70,9 +76,13 @@ pub async fn run(folder: &Utf8Path) -> Result<(), KeeperError> {
         .transpose()
         .map_err(KeeperError::Notify)?;
     let (happened, mailbox) = mpsc::channel(64);
-    let processes: Arc<dyn Processes> = Arc::new(process::Native::default());
+    let processes: Arc<dyn Processes> = Arc::new(process::Native);
     let keeper = Keeper {
-        record: Record { keeper: processes.current(), runs: Vec::new(), events: Vec::new() },
+        record: Record {
+            keeper: processes.current(),
+            runs: Vec::new(),
+            events: Vec::new(),
+        },
         folder: folder.to_owned(),
         files,
         processes,
@@ -89,7 +99,7 @@ pub async fn run(folder: &Utf8Path) -> Result<(), KeeperError> {
 }
 
 /// Something that one of the keeper's threads saw.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 enum Happening {
     Exited { run: RunId, exit: Exit },
 }
@@ -153,16 +163,21 @@ impl Keeper {
                 return Ok(());
             }
         }
-        self.files.remove_tree(&self.folder).map_err(KeeperError::Record)
+        self.files
+            .remove_tree(&self.folder)
+            .map_err(KeeperError::Record)
     }
 
     fn is_idle(&self) -> bool {
-        self.held.values().all(|held| held.ended) && self.processes.leftovers(&self.setup.group).is_empty()
+        self.held.values().all(|held| held.ended)
+            && self.processes.leftovers(&self.setup.group).is_empty()
     }
 
     fn greeting(&self) -> Vec<Report> {
-        let hello =
-            Report::Hello { keeper: self.record.keeper.clone(), runs: self.record.runs.clone() };
+        let hello = Report::Hello {
+            keeper: self.record.keeper.clone(),
+            runs: self.record.runs.clone(),
+        };
         let events = self.record.events.iter().cloned().map(Report::Event);
         std::iter::once(hello).chain(events).collect()
     }
@@ -185,7 +200,9 @@ impl Keeper {
                 Ok(Vec::new())
             }
             Order::Acknowledge { number } => {
-                self.record.events.retain(|numbered| numbered.number > number);
+                self.record
+                    .events
+                    .retain(|numbered| numbered.number > number);
                 self.save()?;
                 Ok(Vec::new())
             }
@@ -198,7 +215,14 @@ impl Keeper {
     }
 
     fn start(&mut self, run: RunId, role: Role, spawn: &process::Spawn) -> KeeperEvent {
-        match Held::start(self.processes.as_ref(), run, role, spawn, &self.log, &self.happened) {
+        match Held::start(
+            self.processes.as_ref(),
+            run,
+            role,
+            spawn,
+            &self.log,
+            &self.happened,
+        ) {
             Ok(held) => {
                 let limits = held.process.limits();
                 let remarks = limits
@@ -209,9 +233,16 @@ impl Keeper {
                     .collect();
                 let pid = held.process.identity().pid;
                 self.held.insert(run, held);
-                KeeperEvent::Started { run, pid, limits_not_enforced: remarks }
+                KeeperEvent::Started {
+                    run,
+                    pid,
+                    limits_not_enforced: remarks,
+                }
             }
-            Err(error) => KeeperEvent::SpawnFailed { run, error: chain(&error) },
+            Err(error) => KeeperEvent::SpawnFailed {
+                run,
+                error: chain(&error),
+            },
         }
     }
 
@@ -268,14 +299,23 @@ impl Keeper {
 
     fn survey(&self) -> Report {
         let Some(held) = self.held.values().rfind(|held| !held.ended) else {
-            return Report::Survey { members: Vec::new(), stats: process::Stats::default() };
+            return Report::Survey {
+                members: Vec::new(),
+                stats: process::Stats::default(),
+            };
         };
-        Report::Survey { members: held.process.members(), stats: held.process.stats() }
+        Report::Survey {
+            members: held.process.members(),
+            stats: held.process.stats(),
+        }
     }
 
     /// Writes an event down, then says it.
     fn tell(&mut self, event: KeeperEvent) -> Result<Vec<Report>, KeeperError> {
-        let numbered = Numbered { number: self.next_number, event };
+        let numbered = Numbered {
+            number: self.next_number,
+            event,
+        };
         self.next_number += 1;
         self.record.events.push(numbered.clone());
         self.save()?;
@@ -285,7 +325,9 @@ impl Keeper {
     fn save(&self) -> Result<(), KeeperError> {
         let bytes = serde_json::to_vec(&self.record).unwrap_or_default();
         let path = self.folder.join(RECORD_FILE);
-        self.files.write_durable(&path, &bytes, FileAccess::Secret).map_err(KeeperError::Record)
+        self.files
+            .write_durable(&path, &bytes, FileAccess::Secret)
+            .map_err(KeeperError::Record)
     }
 }
 

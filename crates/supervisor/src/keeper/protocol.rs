@@ -54,7 +54,11 @@ pub struct Numbered {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case")]
 pub enum Order {
-    Run { run: RunId, role: Role, spawn: Box<Spawn> },
+    Run {
+        run: RunId,
+        role: Role,
+        spawn: Box<Spawn>,
+    },
     /// Signal the unit's processes, and report `Empty` as soon as none is left.
     Signal { signal: Signal, whom: Whom },
     /// Write a line of the supervisor's into the unit's log.
@@ -72,7 +76,13 @@ pub enum Order {
 #[serde(tag = "report", rename_all = "kebab-case")]
 pub enum Report {
     /// The first line of each connection.
-    Hello { keeper: Identity, runs: Vec<RunId> },
+    Hello {
+        keeper: Identity,
+        runs: Vec<RunId>,
+    },
     Event(Numbered),
-    Survey { members: Vec<Member>, stats: Stats },
+    Survey {
+        members: Vec<Member>,
+        stats: Stats,
+    },
 }

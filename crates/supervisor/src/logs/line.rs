@@ -46,7 +46,13 @@ pub struct LogLine {
 impl fmt::Display for LogLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let pid = self.pid.unwrap_or(0);
-        write!(f, "{:.6} {} {pid} {}", self.time, self.stream.letter(), self.text)
+        write!(
+            f,
+            "{:.6} {} {pid} {}",
+            self.time,
+            self.stream.letter(),
+            self.text
+        )
     }
 }
 
@@ -59,6 +65,11 @@ impl LogLine {
         let stream = Stream::from_letter(parts.next()?)?;
         let pid: u32 = parts.next()?.parse().ok()?;
         let text = parts.next()?.to_owned();
-        Some(Self { time, stream, pid: (pid != 0).then_some(pid), text })
+        Some(Self {
+            time,
+            stream,
+            pid: (pid != 0).then_some(pid),
+            text,
+        })
     }
 }

@@ -28,7 +28,10 @@ pub struct Rotation {
 
 impl Default for Rotation {
     fn default() -> Self {
-        Self { bytes: 10 << 20, keep: 4 }
+        Self {
+            bytes: 10 << 20,
+            keep: 4,
+        }
     }
 }
 

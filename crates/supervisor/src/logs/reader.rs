@@ -40,7 +40,12 @@ pub struct LogReader {
 
 impl LogReader {
     pub fn new(path: impl Into<Utf8PathBuf>) -> Self {
-        Self { path: path.into(), current: None, offset: 0, partial: Vec::new() }
+        Self {
+            path: path.into(),
+            current: None,
+            offset: 0,
+            partial: Vec::new(),
+        }
     }
 
     /// What is there now. `more` then gives what came since.
@@ -101,12 +106,16 @@ impl LogReader {
 
     fn drain(&mut self) -> std::io::Result<Vec<LogLine>> {
         if self.current.is_none() {
-            let Some(mut file) = open(&self.path)? else { return Ok(Vec::new()) };
+            let Some(mut file) = open(&self.path)? else {
+                return Ok(Vec::new());
+            };
             file.seek(SeekFrom::Start(self.offset))?;
             self.current = Some(BufReader::new(file));
         }
         let mut lines = Vec::new();
-        let Some(reader) = &mut self.current else { return Ok(lines) };
+        let Some(reader) = &mut self.current else {
+            return Ok(lines);
+        };
         loop {
             let read = reader.read_until(b'\n', &mut self.partial)?;
             self.offset += read as u64;

@@ -31,7 +31,10 @@ fn what_was_written_is_read_back_with_stream_and_pid() {
 #[test]
 fn the_log_never_takes_more_than_its_share_and_keeps_the_newest() {
     let (folder, path) = folder();
-    let rotation = Rotation { bytes: 1000, keep: 2 };
+    let rotation = Rotation {
+        bytes: 1000,
+        keep: 2,
+    };
     let writer = LogWriter::new(path.clone(), rotation);
     for number in 0..200 {
         writer.write(Stream::Output, Some(1), &format!("line {number}"));
@@ -41,14 +44,25 @@ fn the_log_never_takes_more_than_its_share_and_keeps_the_newest() {
         .map(|entry| entry.unwrap().metadata().unwrap().len())
         .sum();
     assert!(total <= 3000, "{total} bytes");
-    let lines = LogReader::new(path).read(Query { last: Some(2), ..Query::default() }).unwrap();
+    let lines = LogReader::new(path)
+        .read(Query {
+            last: Some(2),
+            ..Query::default()
+        })
+        .unwrap();
     assert_eq!(texts(&lines), ["line 198", "line 199"]);
 }
 
 #[test]
 fn a_follower_misses_nothing_and_sees_nothing_twice_across_rotation() {
     let (_folder, path) = folder();
-    let writer = LogWriter::new(path.clone(), Rotation { bytes: 300, keep: 3 });
+    let writer = LogWriter::new(
+        path.clone(),
+        Rotation {
+            bytes: 300,
+            keep: 3,
+        },
+    );
     let mut reader = LogReader::new(path);
     let mut seen = Vec::new();
     for number in 0..60 {
@@ -91,14 +105,21 @@ fn since_and_until_choose_by_time() {
         until: Some("2026-01-01T00:00:05Z".parse().unwrap()),
         last: None,
     };
-    assert_eq!(texts(&LogReader::new(path).read(query).unwrap()), ["3", "4", "5"]);
+    assert_eq!(
+        texts(&LogReader::new(path).read(query).unwrap()),
+        ["3", "4", "5"]
+    );
 }
 
 #[test]
 fn when_the_disk_refuses_the_lost_lines_are_counted_and_said_later() {
     let (folder, _) = folder();
     let blocked = Utf8PathBuf::from_path_buf(folder.path().join("in-the-way/unit.log")).unwrap();
-    fs_err::write(folder.path().join("in-the-way"), "a file where a folder should be").unwrap();
+    fs_err::write(
+        folder.path().join("in-the-way"),
+        "a file where a folder should be",
+    )
+    .unwrap();
     let writer = LogWriter::new(blocked.clone(), Rotation::default());
     writer.write(Stream::Output, Some(1), "lost");
     writer.write(Stream::Output, Some(1), "lost too");
@@ -111,5 +132,8 @@ fn when_the_disk_refuses_the_lost_lines_are_counted_and_said_later() {
 #[test]
 fn every_unit_name_gives_a_file_name_that_windows_accepts() {
     let unit: UnitName = r"dev-disk\x2dby.service".parse().unwrap();
-    assert_eq!(log_path("logs".into(), &unit).file_name(), Some(r"dev-disk%5Cx2dby.service.log"));
+    assert_eq!(
+        log_path("logs".into(), &unit).file_name(),
+        Some(r"dev-disk%5Cx2dby.service.log")
+    );
 }

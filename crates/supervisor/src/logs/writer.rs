@@ -26,7 +26,14 @@ struct Inner {
 
 impl LogWriter {
     pub fn new(path: Utf8PathBuf, rotation: Rotation) -> Self {
-        Self { inner: Arc::new(Mutex::new(Inner { path, rotation, open: None, lost: 0 })) }
+        Self {
+            inner: Arc::new(Mutex::new(Inner {
+                path,
+                rotation,
+                open: None,
+                lost: 0,
+            })),
+        }
     }
 
     pub fn write(&self, stream: Stream, pid: Option<u32>, text: &str) {
@@ -37,10 +44,20 @@ impl LogWriter {
     /// not UTF-8 become the replacement character.
     pub fn write_bytes(&self, stream: Stream, pid: Option<u32>, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes);
-        let text = text.trim_end_matches(['\n', '\r']).replace(['\n', '\r', '\0'], " ");
-        let line = LogLine { time: Timestamp::now(), stream, pid, text };
+        let text = text
+            .trim_end_matches(['\n', '\r'])
+            .replace(['\n', '\r', '\0'], " ");
+        let line = LogLine {
+            time: Timestamp::now(),
+            stream,
+            pid,
+            text,
+        };
         // A panic of another writer leaves at worst a half-written line behind.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).write(&line);
+        self.inner
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .write(&line);
     }
 }
 
@@ -49,7 +66,12 @@ impl Inner {
         if self.lost > 0 {
             let text = format!("{} lines could not be written here", self.lost);
             let stream = Stream::Supervisor;
-            let notice = LogLine { time: line.time, stream, pid: None, text };
+            let notice = LogLine {
+                time: line.time,
+                stream,
+                pid: None,
+                text,
+            };
             if self.append(&format!("{notice}\n")).is_ok() {
                 self.lost = 0;
             }
@@ -62,7 +84,10 @@ impl Inner {
 
     fn append(&mut self, text: &str) -> std::io::Result<()> {
         let added = text.len() as u64;
-        let full = self.open.as_ref().is_some_and(|(_, length)| length + added > self.rotation.bytes);
+        let full = self
+            .open
+            .as_ref()
+            .is_some_and(|(_, length)| length + added > self.rotation.bytes);
         if full {
             self.open = None;
             self.rotate()?;
@@ -71,7 +96,10 @@ impl Inner {
             if let Some(folder) = self.path.parent() {
                 fs_err::create_dir_all(folder)?;
             }
-            let file = OpenOptions::new().create(true).append(true).open(&self.path)?;
+            let file = OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(&self.path)?;
             let length = file.metadata()?.len();
             self.open = Some((file, length));
         }

@@ -8,14 +8,20 @@ impl Unit {
     /// The unit that a timer starts; `None` for all other units.
     pub fn triggers(&self) -> Option<UnitName> {
         let timer = self.timer()?;
-        timer.unit.clone().or_else(|| self.name.with_type(UnitType::Service).ok())
+        timer
+            .unit
+            .clone()
+            .or_else(|| self.name.with_type(UnitType::Service).ok())
     }
 
     /// Every other unit that this one names, so that it can be loaded too.
     pub fn mentions(&self) -> Vec<UnitName> {
         let mut dependencies = self.dependencies.clone();
         let sets = dependencies.sets();
-        sets.into_iter().flat_map(std::mem::take).chain(self.triggers()).collect()
+        sets.into_iter()
+            .flat_map(std::mem::take)
+            .chain(self.triggers())
+            .collect()
     }
 
     /// Replaces every mention of another unit, for example aliases by the real names.

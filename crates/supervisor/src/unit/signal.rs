@@ -134,9 +134,10 @@ impl ExitStatusSet {
     pub fn contains(&self, exit: Exit) -> bool {
         match exit {
             Exit::Code(code) => self.codes.contains(&code.cast_unsigned()),
-            Exit::Signal(number) => {
-                self.signals.iter().any(|signal| i32::from(signal.number()) == number)
-            }
+            Exit::Signal(number) => self
+                .signals
+                .iter()
+                .any(|signal| i32::from(signal.number()) == number),
             Exit::Unknown => false,
         }
     }

@@ -39,8 +39,11 @@ fn what_is_needed_comes_first_and_goes_last() {
 fn units_without_order_start_together() {
     let unit = "[Service]; Type=notify; ExecStart=/bin/x";
     let target = "[Unit]; Wants=a.service b.service";
-    let mut scenario =
-        Scenario::new(&[("a.service", unit), ("b.service", unit), ("all.target", target)]);
+    let mut scenario = Scenario::new(&[
+        ("a.service", unit),
+        ("b.service", unit),
+        ("all.target", target),
+    ]);
     scenario.start("all.target");
     assert_snapshot!(scenario.states(), @r"
     a.service activating (start) success
@@ -59,7 +62,9 @@ fn a_unit_whose_requirement_fails_does_not_start_but_a_wish_is_only_a_wish() {
         ("needs.service", needs),
         ("wishes.service", wishes),
     ]);
-    scenario.request(JobVerb::Start, &["needs.service", "wishes.service"]).unwrap();
+    scenario
+        .request(JobVerb::Start, &["needs.service", "wishes.service"])
+        .unwrap();
     scenario.exit("bad.service", Exit::Code(1));
     assert_snapshot!(scenario.transcript(), @r"
     bad.service: run Main /bin/bad
@@ -76,11 +81,22 @@ fn a_unit_whose_requirement_fails_does_not_start_but_a_wish_is_only_a_wish() {
 #[test]
 fn a_cycle_is_named_and_nothing_is_started() {
     let mut scenario = Scenario::new(&[
-        ("a.service", "[Unit]; Requires=b.service; After=b.service; [Service]; ExecStart=/a"),
-        ("b.service", "[Unit]; Requires=c.service; After=c.service; [Service]; ExecStart=/b"),
-        ("c.service", "[Unit]; After=a.service; [Service]; ExecStart=/c"),
+        (
+            "a.service",
+            "[Unit]; Requires=b.service; After=b.service; [Service]; ExecStart=/a",
+        ),
+        (
+            "b.service",
+            "[Unit]; Requires=c.service; After=c.service; [Service]; ExecStart=/b",
+        ),
+        (
+            "c.service",
+            "[Unit]; After=a.service; [Service]; ExecStart=/c",
+        ),
     ]);
-    let error = scenario.request(JobVerb::Start, &["a.service"]).unwrap_err();
+    let error = scenario
+        .request(JobVerb::Start, &["a.service"])
+        .unwrap_err();
     assert_snapshot!(
         error,
         @"ordering cycle: c.service -> b.service -> a.service -> c.service"
@@ -91,8 +107,14 @@ fn a_cycle_is_named_and_nothing_is_started() {
 #[test]
 fn a_cycle_through_a_wish_is_broken_there() {
     let mut scenario = Scenario::new(&[
-        ("a.service", "[Unit]; Wants=b.service; After=b.service; [Service]; ExecStart=/a"),
-        ("b.service", "[Unit]; After=a.service; [Service]; ExecStart=/b"),
+        (
+            "a.service",
+            "[Unit]; Wants=b.service; After=b.service; [Service]; ExecStart=/a",
+        ),
+        (
+            "b.service",
+            "[Unit]; After=a.service; [Service]; ExecStart=/b",
+        ),
     ]);
     scenario.start("a.service");
     assert_snapshot!(scenario.transcript(), @r"
@@ -106,7 +128,10 @@ fn a_cycle_through_a_wish_is_broken_there() {
 fn a_conflict_stops_the_other_first() {
     let mut scenario = Scenario::new(&[
         ("a.service", "[Service]; ExecStart=/bin/a"),
-        ("b.service", "[Unit]; Conflicts=a.service; After=a.service; [Service]; ExecStart=/bin/b"),
+        (
+            "b.service",
+            "[Unit]; Conflicts=a.service; After=a.service; [Service]; ExecStart=/bin/b",
+        ),
     ]);
     scenario.start("a.service");
     scenario.start("b.service");
@@ -119,7 +144,9 @@ fn a_conflict_stops_the_other_first() {
     a.service active (running) success
     b.service inactive (dead) success
     ");
-    let error = scenario.request(JobVerb::Start, &["a.service", "b.service"]).unwrap_err();
+    let error = scenario
+        .request(JobVerb::Start, &["a.service", "b.service"])
+        .unwrap_err();
     assert_snapshot!(error, @"unit a.service cannot be both started and stopped: the units asked for conflict with each other");
 }
 
@@ -136,7 +163,9 @@ fn what_is_bound_follows_a_crash_and_what_only_requires_does_not() {
             "[Unit]; Requires=base.service; After=base.service; [Service]; ExecStart=/bin/needs",
         ),
     ]);
-    scenario.request(JobVerb::Start, &["bound.service", "needs.service"]).unwrap();
+    scenario
+        .request(JobVerb::Start, &["bound.service", "needs.service"])
+        .unwrap();
     scenario.exit("base.service", Exit::Signal(9));
     assert_snapshot!(scenario.states(), @r"
     base.service failed (failed) signal
@@ -153,7 +182,9 @@ fn a_part_is_stopped_and_restarted_with_the_whole_but_not_started() {
     assert_snapshot!(scenario.states(), @"whole.target active (active) success");
     scenario.start("part.service");
     scenario.transcript();
-    scenario.request(JobVerb::Restart, &["whole.target"]).unwrap();
+    scenario
+        .request(JobVerb::Restart, &["whole.target"])
+        .unwrap();
     assert_snapshot!(scenario.transcript(), @r"
     part.service: SIGTERM to All
     part.service: SIGKILL to All
@@ -172,20 +203,36 @@ fn a_part_is_stopped_and_restarted_with_the_whole_but_not_started() {
 #[test]
 fn a_failure_starts_what_is_there_for_it() {
     let mut scenario = Scenario::new(&[
-        ("a.service", "[Unit]; OnFailure=mail.service; [Service]; ExecStart=/bin/a"),
-        ("mail.service", "[Service]; Type=oneshot; ExecStart=/bin/mail"),
+        (
+            "a.service",
+            "[Unit]; OnFailure=mail.service; [Service]; ExecStart=/bin/a",
+        ),
+        (
+            "mail.service",
+            "[Service]; Type=oneshot; ExecStart=/bin/mail",
+        ),
     ]);
     scenario.start("a.service");
     scenario.transcript();
     scenario.exit("a.service", Exit::Code(2));
-    assert!(scenario.transcript().contains("mail.service: run Main /bin/mail"));
+    assert!(
+        scenario
+            .transcript()
+            .contains("mail.service: run Main /bin/mail")
+    );
 }
 
 #[test]
 fn what_is_needed_no_more_goes_down_if_it_says_so() {
     let mut scenario = Scenario::new(&[
-        ("a.service", "[Unit]; Requires=helper.service; [Service]; ExecStart=/bin/a"),
-        ("helper.service", "[Unit]; StopWhenUnneeded=yes; [Service]; ExecStart=/bin/helper"),
+        (
+            "a.service",
+            "[Unit]; Requires=helper.service; [Service]; ExecStart=/bin/a",
+        ),
+        (
+            "helper.service",
+            "[Unit]; StopWhenUnneeded=yes; [Service]; ExecStart=/bin/helper",
+        ),
     ]);
     scenario.start("a.service");
     scenario.stop("a.service");
@@ -225,10 +272,18 @@ fn a_second_request_joins_or_replaces_the_first() {
 #[test]
 fn unknown_units_are_named_and_known_ones_untouched() {
     let mut scenario = Scenario::new(&[
-        ("a.service", "[Unit]; Requires=ghost.service; [Service]; ExecStart=/bin/a"),
-        ("b.service", "[Unit]; Wants=ghost.service; [Service]; ExecStart=/bin/b"),
+        (
+            "a.service",
+            "[Unit]; Requires=ghost.service; [Service]; ExecStart=/bin/a",
+        ),
+        (
+            "b.service",
+            "[Unit]; Wants=ghost.service; [Service]; ExecStart=/bin/b",
+        ),
     ]);
-    let error = scenario.request(JobVerb::Start, &["a.service"]).unwrap_err();
+    let error = scenario
+        .request(JobVerb::Start, &["a.service"])
+        .unwrap_err();
     assert_snapshot!(error, @"unit ghost.service not found");
     scenario.start("b.service");
     assert_snapshot!(scenario.states(), @"b.service active (running) success");

@@ -42,7 +42,10 @@ fn catalog(files: &[(&str, &str)]) -> Catalog {
     let definitions = files.iter().map(|(unit, text)| {
         let unit = name(unit);
         let bytes = text.replace("; ", "\n").into_bytes();
-        let source = UnitSource { path: format!("/units/{unit}").into(), bytes };
+        let source = UnitSource {
+            path: format!("/units/{unit}").into(),
+            bytes,
+        };
         let parsed = parse(&unit, Some(&source), &[], &specifiers);
         assert!(parsed.is_usable(), "{unit}: {:?}", parsed.problems);
         let definition = Definition {
@@ -65,7 +68,10 @@ impl Scenario {
             boot: Moment::from_uptime(Duration::from_secs(100)),
             wall: "2026-03-01T12:00:00Z".parse().unwrap(),
         };
-        let place = Place { zone: TimeZone::UTC, machine: "m".into() };
+        let place = Place {
+            zone: TimeZone::UTC,
+            machine: "m".into(),
+        };
         Self {
             engine: Engine::new(catalog(files), place, "n".into(), now),
             now,
@@ -134,7 +140,12 @@ impl Scenario {
     }
 
     pub(super) fn lose_keeper(&mut self, unit: &str) {
-        self.event(&name(unit), KeeperEvent::Lost { reason: "keeper killed".into() });
+        self.event(
+            &name(unit),
+            KeeperEvent::Lost {
+                reason: "keeper killed".into(),
+            },
+        );
     }
 
     fn last_run(&self, unit: &UnitName) -> RunId {
@@ -144,7 +155,10 @@ impl Scenario {
     /// The daemon dies and comes back: only the memory is kept.
     pub(super) fn restart_daemon(&mut self) {
         let saved = serde_json::to_string(self.engine.memory()).unwrap();
-        let place = Place { zone: TimeZone::UTC, machine: "m".into() };
+        let place = Place {
+            zone: TimeZone::UTC,
+            machine: "m".into(),
+        };
         let memory = serde_json::from_str(&saved).unwrap();
         self.engine = Engine::restore(self.engine.catalog().clone(), place, memory);
         let kept: Vec<UnitName> = self
@@ -155,8 +169,12 @@ impl Scenario {
             .collect();
         let mut turn = self.engine.turn(self.now);
         for unit in &kept {
-            let known: Vec<RunId> =
-                self.runs.iter().filter(|(of, _)| of == unit).map(|(_, run)| *run).collect();
+            let known: Vec<RunId> = self
+                .runs
+                .iter()
+                .filter(|(of, _)| of == unit)
+                .map(|(_, run)| *run)
+                .collect();
             turn.resume(unit, &|run| known.contains(&run));
         }
         turn.resume_jobs();
@@ -191,18 +209,34 @@ impl Scenario {
                 self.execute(effects);
             }
             Effect::Open { .. } | Effect::Stamp { .. } => {}
-            Effect::Run { unit, run, role, command } => {
+            Effect::Run {
+                unit,
+                run,
+                role,
+                command,
+            } => {
                 writeln!(self.transcript, "{unit}: run {role:?} {}", command.program).unwrap();
                 self.runs.push((unit.clone(), run));
                 let limits_not_enforced = Vec::new();
-                self.event(&unit, KeeperEvent::Started { run, pid: 1, limits_not_enforced });
+                self.event(
+                    &unit,
+                    KeeperEvent::Started {
+                        run,
+                        pid: 1,
+                        limits_not_enforced,
+                    },
+                );
             }
             Effect::Signal { unit, signal, whom } => {
                 writeln!(self.transcript, "{unit}: {signal} to {whom:?}").unwrap();
                 if self.obedient || signal.number() == 9 {
                     let runtime = self.engine.runtime(&unit).unwrap();
-                    let running: Vec<RunId> =
-                        runtime.main.iter().chain(&runtime.control).map(|r| r.run).collect();
+                    let running: Vec<RunId> = runtime
+                        .main
+                        .iter()
+                        .chain(&runtime.control)
+                        .map(|r| r.run)
+                        .collect();
                     for run in running {
                         let exit = Exit::Signal(i32::from(signal.number()));
                         self.event(&unit, KeeperEvent::Exited { run, exit });
@@ -211,8 +245,15 @@ impl Scenario {
                 }
             }
             Effect::Close { unit } => writeln!(self.transcript, "{unit}: closed").unwrap(),
-            Effect::JobFinished { unit, result, reason, .. } => {
-                let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            Effect::JobFinished {
+                unit,
+                result,
+                reason,
+                ..
+            } => {
+                let reason = reason
+                    .map(|reason| format!(": {reason}"))
+                    .unwrap_or_default();
                 writeln!(self.transcript, "{unit}: job {result:?}{reason}").unwrap();
             }
             Effect::Note { .. } => {}

@@ -108,8 +108,7 @@ fn a_oneshot_is_started_when_all_its_commands_have_ended() {
 
 #[test]
 fn a_service_that_says_ready_is_ready_and_not_before() {
-    let mut scenario =
-        Scenario::new(&[("a.service", "[Service]; Type=notify; ExecStart=/bin/a")]);
+    let mut scenario = Scenario::new(&[("a.service", "[Service]; Type=notify; ExecStart=/bin/a")]);
     scenario.start("a.service");
     assert_snapshot!(scenario.states(), @"a.service activating (start) success");
     scenario.notify("a.service", "STATUS=warming up");
@@ -140,8 +139,7 @@ fn a_service_that_never_says_ready_times_out() {
 
 #[test]
 fn a_service_that_ends_before_it_is_ready_broke_the_protocol() {
-    let mut scenario =
-        Scenario::new(&[("a.service", "[Service]; Type=notify; ExecStart=/bin/a")]);
+    let mut scenario = Scenario::new(&[("a.service", "[Service]; Type=notify; ExecStart=/bin/a")]);
     scenario.start("a.service");
     scenario.exit("a.service", Exit::Code(0));
     assert_snapshot!(scenario.states(), @"a.service failed (failed) protocol");
@@ -288,10 +286,19 @@ fn reload_runs_its_command_and_leaves_the_service_running() {
 fn reloading_what_cannot_be_reloaded_is_refused() {
     let unit = "[Service]; ExecStart=/bin/a";
     let mut scenario = Scenario::new(&[("a.service", unit)]);
-    let down = scenario.request(JobVerb::Reload, &["a.service"]).unwrap_err();
-    assert_eq!(down, RequestError::NotRunning { unit: "a.service".into() });
+    let down = scenario
+        .request(JobVerb::Reload, &["a.service"])
+        .unwrap_err();
+    assert_eq!(
+        down,
+        RequestError::NotRunning {
+            unit: "a.service".into()
+        }
+    );
     scenario.start("a.service");
-    let error = scenario.request(JobVerb::Reload, &["a.service"]).unwrap_err();
+    let error = scenario
+        .request(JobVerb::Reload, &["a.service"])
+        .unwrap_err();
     assert_snapshot!(error, @"unit a.service cannot be reloaded: its unit file has no ExecReload=");
 }
 

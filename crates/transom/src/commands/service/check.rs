@@ -10,7 +10,9 @@ use crate::failure::Exit;
 
 /// Say whether units are active; exit code 0 if any is
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes: 0 one is active, 3 none is, 4 there is no such unit.\n\nExamples:\n  transom service is-active web && echo up")]
+#[command(
+    after_help = "Exit codes: 0 one is active, 3 none is, 4 there is no such unit.\n\nExamples:\n  transom service is-active web && echo up"
+)]
 pub(super) struct IsActive {
     #[arg(required = true, value_name = "UNIT")]
     units: Vec<String>,
@@ -18,7 +20,9 @@ pub(super) struct IsActive {
 
 /// Say whether units have failed; exit code 0 if any has
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes: 0 one has failed, 1 none has.\n\nExamples:\n  transom service is-failed '*'")]
+#[command(
+    after_help = "Exit codes: 0 one has failed, 1 none has.\n\nExamples:\n  transom service is-failed '*'"
+)]
 pub(super) struct IsFailed {
     #[arg(required = true, value_name = "UNIT")]
     units: Vec<String>,
@@ -26,7 +30,9 @@ pub(super) struct IsFailed {
 
 /// Say whether units are enabled; exit code 0 if any is
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes: 0 one is enabled, 1 none is, 4 there is no such unit.\n\nExamples:\n  transom service is-enabled web")]
+#[command(
+    after_help = "Exit codes: 0 one is enabled, 1 none is, 4 there is no such unit.\n\nExamples:\n  transom service is-enabled web"
+)]
 pub(super) struct IsEnabled {
     #[arg(required = true, value_name = "UNIT")]
     units: Vec<String>,
@@ -39,11 +45,17 @@ impl IsActive {
         }
         let units = states(cx, &self.units)?;
         let up = |unit: &UnitStatus| {
-            matches!(unit.active_state, ActiveState::Active | ActiveState::Reloading)
+            matches!(
+                unit.active_state,
+                ActiveState::Active | ActiveState::Reloading
+            )
         };
         Ok(if units.iter().any(up) {
             Exit::Success
-        } else if units.iter().any(|unit| unit.load_state != LoadState::NotFound) {
+        } else if units
+            .iter()
+            .any(|unit| unit.load_state != LoadState::NotFound)
+        {
             Exit::Status(3)
         } else {
             Exit::Status(4)
@@ -57,7 +69,9 @@ impl IsFailed {
             return systemd::systemctl("is-failed", &[], &self.units);
         }
         let units = states(cx, &self.units)?;
-        let failed = units.iter().any(|unit| unit.active_state == ActiveState::Failed);
+        let failed = units
+            .iter()
+            .any(|unit| unit.active_state == ActiveState::Failed);
         Ok(if failed { Exit::Success } else { Exit::Failure })
     }
 }
@@ -83,7 +97,9 @@ impl IsEnabled {
         let mut known = false;
         for word in &self.units {
             let name = UnitName::from_command_line(word)?;
-            let state = store.unit_file_state(&name).map_or("not-found", |state| state.name());
+            let state = store
+                .unit_file_state(&name)
+                .map_or("not-found", |state| state.name());
             known |= state != "not-found";
             enabled |= matches!(
                 state,

@@ -19,7 +19,9 @@ use crate::failure::{Advice as _, Exit};
 
 /// Run the supervisor in the foreground
 #[derive(Debug, clap::Args)]
-#[command(after_help = "It stops all units and ends when it is told to stop (SIGTERM, Ctrl-C, a stop of its Windows\nservice). When it is killed, services go on running; the next one takes them over.\n\nExamples:\n  transom service daemon\n  transom service daemon --default-target web.target")]
+#[command(
+    after_help = "It stops all units and ends when it is told to stop (SIGTERM, Ctrl-C, a stop of its Windows\nservice). When it is killed, services go on running; the next one takes them over.\n\nExamples:\n  transom service daemon\n  transom service daemon --default-target web.target"
+)]
 pub(super) struct Daemon {
     /// What to start after boot
     #[arg(long, value_name = "UNIT", default_value = "default.target")]
@@ -33,8 +35,10 @@ pub(super) struct Daemon {
 impl Daemon {
     pub(super) fn run(self, cx: &Context) -> anyhow::Result<Exit> {
         if systemd::runs(cx) {
-            return Err(anyhow::anyhow!("systemd looks after the services of this machine"))
-                .hint("use `transom service start UNIT`: it drives systemd here");
+            return Err(anyhow::anyhow!(
+                "systemd looks after the services of this machine"
+            ))
+            .hint("use `transom service start UNIT`: it drives systemd here");
         }
         let config = self.config(cx)?;
         // The service manager may call us on a thread of its own, and wants a number.
@@ -42,13 +46,16 @@ impl Daemon {
         let noted = Arc::clone(&failure);
         let console = Arc::new(AtomicBool::new(false));
         let in_console = Arc::clone(&console);
-        let main: ServiceMain = Box::new(move |stop: StopToken| match supervise(config, &stop, &in_console) {
-            Ok(()) => 0,
-            Err(error) => {
-                *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                1
-            }
-        });
+        let main: ServiceMain =
+            Box::new(
+                move |stop: StopToken| match supervise(config, &stop, &in_console) {
+                    Ok(()) => 0,
+                    Err(error) => {
+                        *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                        1
+                    }
+                },
+            );
         // Windows lets a process wait for a service manager that never started it.
         let ran = if cx.host == Os::Windows && !self.registered {
             Ran::NotStartedByManager(main)
@@ -62,7 +69,10 @@ impl Daemon {
                 main(StopToken::new())
             }
         };
-        let failed = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let failed = failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         match failed {
             Some(error) => Err(error),
             None if code == 0 => Ok(Exit::Success),

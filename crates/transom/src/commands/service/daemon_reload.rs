@@ -8,7 +8,9 @@ use crate::failure::Exit;
 
 /// Read all unit files again
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  transom service daemon-reload\n\nEverything that is wrong with the files is printed, with file and line.")]
+#[command(
+    after_help = "Examples:\n  transom service daemon-reload\n\nEverything that is wrong with the files is printed, with file and line."
+)]
 pub(super) struct DaemonReload {}
 
 impl DaemonReload {

@@ -1,6 +1,7 @@
 //! `list-dependencies`: what a unit needs, as a tree.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use serde::Serialize;
 use transom_supervisor::control::protocol::UnitStatus;
@@ -12,7 +13,9 @@ use crate::output::{Document, Shown};
 
 /// Show what units need, as a tree
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  transom service list-dependencies web\n  transom service list-dependencies --reverse db\n  transom service list-dependencies --after web")]
+#[command(
+    after_help = "Examples:\n  transom service list-dependencies web\n  transom service list-dependencies --reverse db\n  transom service list-dependencies --after web"
+)]
 pub(super) struct ListDependencies {
     /// The unit; the default target if none is named
     #[arg(value_name = "UNIT", default_value = "multi-user.target")]
@@ -39,17 +42,29 @@ impl ListDependencies {
                 (self.after, "--after"),
                 (self.before, "--before"),
             ];
-            let flags: Vec<&str> = chosen.iter().filter(|(on, _)| *on).map(|(_, f)| *f).collect();
+            let flags: Vec<&str> = chosen
+                .iter()
+                .filter(|(on, _)| *on)
+                .map(|(_, f)| *f)
+                .collect();
             return systemd::systemctl("list-dependencies", &flags, &[self.unit]);
         }
         let followed: &[&str] = match (self.reverse, self.after, self.before) {
-            (true, ..) => &["RequiredBy", "RequisiteOf", "WantedBy", "BoundBy", "UpheldBy"],
+            (true, ..) => &[
+                "RequiredBy",
+                "RequisiteOf",
+                "WantedBy",
+                "BoundBy",
+                "UpheldBy",
+            ],
             (_, true, _) => &["After"],
             (_, _, true) => &["Before"],
             _ => &["Requires", "Requisite", "Wants", "BindsTo", "Upholds"],
         };
-        let units: BTreeMap<String, UnitStatus> =
-            list(cx, &[])?.into_iter().map(|unit| (unit.name.clone(), unit)).collect();
+        let units: BTreeMap<String, UnitStatus> = list(cx, &[])?
+            .into_iter()
+            .map(|unit| (unit.name.clone(), unit))
+            .collect();
         let root = resolve(cx, &[self.unit])?.remove(0);
         if !units.contains_key(&root) {
             return Err(anyhow::anyhow!("unit {root} not found")).exit(super::NO_SUCH_UNIT);
@@ -79,12 +94,22 @@ fn grow(
     if shown.insert(name.to_owned())
         && let Some(unit) = unit
     {
-        let others: BTreeSet<&String> =
-            followed.iter().filter_map(|kind| unit.dependencies.get(*kind)).flatten().collect();
-        needs = others.into_iter().map(|other| grow(other, units, followed, shown)).collect();
+        let others: BTreeSet<&String> = followed
+            .iter()
+            .filter_map(|kind| unit.dependencies.get(*kind))
+            .flatten()
+            .collect();
+        needs = others
+            .into_iter()
+            .map(|other| grow(other, units, followed, shown))
+            .collect();
     }
     let active = unit.map_or("not-found", |unit| unit.active_state.name());
-    Tree { unit: name.to_owned(), active, needs }
+    Tree {
+        unit: name.to_owned(),
+        active,
+        needs,
+    }
 }
 
 impl Tree {
@@ -97,7 +122,8 @@ impl Tree {
                 (false, true) => ("`-", "  "),
                 (false, false) => ("|-", "| "),
             };
-            text.push_str(&format!("{prefix}{branch}{} ({})\n", child.unit, child.active));
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{prefix}{branch}{} ({})", child.unit, child.active);
             child.render(&format!("{prefix}{below}"), shown, text);
         }
     }

@@ -35,7 +35,9 @@ struct Files {
 
 /// Have units start at every boot
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  transom service enable web\n  transom service enable --now web")]
+#[command(
+    after_help = "Examples:\n  transom service enable web\n  transom service enable --now web"
+)]
 pub(super) struct Enable {
     #[command(flatten)]
     files: Files,
@@ -77,19 +79,22 @@ type Planner = fn(&UnitStore, &[UnitName], bool) -> Result<InstallPlan, InstallE
 
 impl Enable {
     pub(super) fn run(self, cx: &Context) -> anyhow::Result<Exit> {
-        self.files.run(cx, "enable", plan_enable, Some(JobVerb::Start))
+        self.files
+            .run(cx, "enable", plan_enable, Some(JobVerb::Start))
     }
 }
 
 impl Disable {
     pub(super) fn run(self, cx: &Context) -> anyhow::Result<Exit> {
-        self.files.run(cx, "disable", plan_disable, Some(JobVerb::Stop))
+        self.files
+            .run(cx, "disable", plan_disable, Some(JobVerb::Stop))
     }
 }
 
 impl Reenable {
     pub(super) fn run(self, cx: &Context) -> anyhow::Result<Exit> {
-        self.files.run(cx, "reenable", plan_reenable, Some(JobVerb::Start))
+        self.files
+            .run(cx, "reenable", plan_reenable, Some(JobVerb::Start))
     }
 }
 
@@ -114,9 +119,16 @@ impl Files {
         at_once: Option<JobVerb>,
     ) -> anyhow::Result<Exit> {
         if systemd::runs(cx) {
-            let chosen =
-                [(self.now, "--now"), (self.runtime, "--runtime"), (self.no_block, "--no-block")];
-            let flags: Vec<&str> = chosen.iter().filter(|(on, _)| *on).map(|(_, f)| *f).collect();
+            let chosen = [
+                (self.now, "--now"),
+                (self.runtime, "--runtime"),
+                (self.no_block, "--no-block"),
+            ];
+            let flags: Vec<&str> = chosen
+                .iter()
+                .filter(|(on, _)| *on)
+                .map(|(_, f)| *f)
+                .collect();
             return systemd::systemctl(verb, &flags, &self.units);
         }
         let store = unit_store(cx)?;

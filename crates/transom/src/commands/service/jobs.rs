@@ -1,9 +1,7 @@
 //! `start`, `stop`, `restart`, `try-restart`, `reload`, `reload-or-restart`. Invariant: returns when
 //! it has happened, or says why it did not.
 
-use transom_supervisor::control::protocol::{
-    Answer, JobOutcome, JobResult, JobVerb, Request,
-};
+use transom_supervisor::control::protocol::{Answer, JobOutcome, JobResult, JobVerb, Request};
 
 use super::{ask, resolve, systemd, unexpected};
 use crate::context::Context;
@@ -22,7 +20,9 @@ struct Units {
 
 /// Start units
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  transom service start web\n  transom service start --no-block backup")]
+#[command(
+    after_help = "Examples:\n  transom service start web\n  transom service start --no-block backup"
+)]
 pub(super) struct Start {
     #[command(flatten)]
     units: Units,
@@ -108,7 +108,11 @@ impl ReloadOrRestart {
 impl Units {
     fn run(self, cx: &Context, verb: JobVerb) -> anyhow::Result<Exit> {
         if systemd::runs(cx) {
-            let flags = if self.no_block { &["--no-block"][..] } else { &[] };
+            let flags = if self.no_block {
+                &["--no-block"][..]
+            } else {
+                &[]
+            };
             return systemd::systemctl(name_of(verb), flags, &self.units);
         }
         let units = resolve(cx, &self.units)?;
@@ -126,7 +130,14 @@ pub(super) fn run_jobs(
     if units.is_empty() {
         return Ok(Exit::Success);
     }
-    match ask(cx, &Request::Job { verb, units, no_block })? {
+    match ask(
+        cx,
+        &Request::Job {
+            verb,
+            units,
+            no_block,
+        },
+    )? {
         Answer::Jobs { outcomes, warnings } => {
             for warning in warnings {
                 cx.out.warn(&warning);
@@ -141,10 +152,15 @@ fn judge(outcomes: &[JobOutcome]) -> anyhow::Result<Exit> {
     let failed: Vec<&JobOutcome> = outcomes
         .iter()
         .filter(|outcome| {
-            !matches!(outcome.result, JobResult::Done | JobResult::Queued | JobResult::Skipped)
+            !matches!(
+                outcome.result,
+                JobResult::Done | JobResult::Queued | JobResult::Skipped
+            )
         })
         .collect();
-    let Some(first) = failed.first() else { return Ok(Exit::Success) };
+    let Some(first) = failed.first() else {
+        return Ok(Exit::Success);
+    };
     let others = match failed.len() {
         1 => String::new(),
         more => format!(" (and {} more)", more - 1),

@@ -8,7 +8,9 @@ use crate::failure::Exit;
 
 /// Send a signal to the processes of units
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  transom service kill -s HUP web\n  transom service kill --kill-whom main web\n\nOn Windows only KILL is a signal; TERM, INT and HUP end the input of the service instead,\nwhich asks it to stop.")]
+#[command(
+    after_help = "Examples:\n  transom service kill -s HUP web\n  transom service kill --kill-whom main web\n\nOn Windows only KILL is a signal; TERM, INT and HUP end the input of the service instead,\nwhich asks it to stop."
+)]
 pub(super) struct Kill {
     #[arg(required = true, value_name = "UNIT")]
     units: Vec<String>,
@@ -18,8 +20,13 @@ pub(super) struct Kill {
     signal: String,
 
     /// Which processes
-    #[arg(long, value_enum, default_value = "all", alias = "kill-who")]
-    kill_whom: WhomArgument,
+    #[arg(
+        long = "kill-whom",
+        value_enum,
+        default_value = "all",
+        alias = "kill-who"
+    )]
+    whom: WhomArgument,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -31,7 +38,7 @@ enum WhomArgument {
 
 impl Kill {
     pub(super) fn run(self, cx: &Context) -> anyhow::Result<Exit> {
-        let (whom, name) = match self.kill_whom {
+        let (whom, name) = match self.whom {
             WhomArgument::Main => (Whom::Main, "main"),
             WhomArgument::Control => (Whom::Control, "control"),
             WhomArgument::All => (Whom::All, "all"),
@@ -42,7 +49,14 @@ impl Kill {
             return systemd::systemctl("kill", &[&whom, &signal], &self.units);
         }
         let units = resolve(cx, &self.units)?;
-        match ask(cx, &Request::Kill { units, signal: self.signal, whom })? {
+        match ask(
+            cx,
+            &Request::Kill {
+                units,
+                signal: self.signal,
+                whom,
+            },
+        )? {
             Answer::Done { .. } => Ok(Exit::Success),
             other => Err(unexpected(&other)),
         }

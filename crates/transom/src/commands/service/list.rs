@@ -29,19 +29,27 @@ impl Filter {
     fn wants(&self, name: &str, states: &[&str]) -> bool {
         let kind = name.rsplit('.').next().unwrap_or_default();
         (self.types.is_empty() || self.types.iter().any(|wanted| wanted == kind))
-            && (self.state.is_empty() || self.state.iter().any(|wanted| states.contains(&wanted.as_str())))
+            && (self.state.is_empty()
+                || self
+                    .state
+                    .iter()
+                    .any(|wanted| states.contains(&wanted.as_str())))
     }
 
     /// The same for systemctl.
     fn flags(&self) -> Vec<String> {
         let types = self.types.iter().map(|kind| format!("--type={kind}"));
-        types.chain(self.state.iter().map(|state| format!("--state={state}"))).collect()
+        types
+            .chain(self.state.iter().map(|state| format!("--state={state}")))
+            .collect()
     }
 }
 
 /// List units that are loaded: those that run, failed, or wait
 #[derive(Debug, Default, clap::Args)]
-#[command(after_help = "Examples:\n  transom service list-units\n  transom service list-units --all\n  transom service list-units --failed -o json")]
+#[command(
+    after_help = "Examples:\n  transom service list-units\n  transom service list-units --all\n  transom service list-units --failed -o json"
+)]
 pub(super) struct ListUnits {
     #[command(flatten)]
     filter: Filter,
@@ -61,7 +69,9 @@ pub(super) struct ListUnits {
 
 /// List all unit files, and whether they are enabled
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  transom service list-unit-files\n  transom service list-unit-files --state enabled")]
+#[command(
+    after_help = "Examples:\n  transom service list-unit-files\n  transom service list-unit-files --state enabled"
+)]
 pub(super) struct ListUnitFiles {
     #[command(flatten)]
     filter: Filter,
@@ -87,8 +97,11 @@ impl ListUnits {
         let rows: Vec<UnitRow> = list(cx, &self.filter.patterns)?
             .into_iter()
             .filter(|unit| {
-                let states =
-                    [unit.active_state.name(), unit.sub_state.as_str(), unit.load_state.name()];
+                let states = [
+                    unit.active_state.name(),
+                    unit.sub_state.as_str(),
+                    unit.load_state.name(),
+                ];
                 let shown = self.all
                     || !self.filter.state.is_empty()
                     || unit.active_state != ActiveState::Inactive
@@ -202,11 +215,21 @@ impl Row for FileRow {
     const PLURAL: &'static str = "unit files";
 
     fn columns() -> &'static [Column] {
-        const { &[Column::new("UNIT FILE"), Column::new("STATE"), Column::wide("PATH")] }
+        const {
+            &[
+                Column::new("UNIT FILE"),
+                Column::new("STATE"),
+                Column::wide("PATH"),
+            ]
+        }
     }
 
     fn cells(&self, _shown: Shown) -> Vec<Cell> {
-        vec![Cell::new(&self.unit_file), Cell::new(self.state), Cell::new(&self.path)]
+        vec![
+            Cell::new(&self.unit_file),
+            Cell::new(self.state),
+            Cell::new(&self.path),
+        ]
     }
 
     fn name(&self) -> String {
@@ -225,7 +248,12 @@ impl ListTimers {
             .filter_map(|unit| {
                 let timer = unit.timer?;
                 let (next, last) = (timer.next, timer.last);
-                Some(TimerRow { next, last, unit: unit.name, activates: timer.unit })
+                Some(TimerRow {
+                    next,
+                    last,
+                    unit: unit.name,
+                    activates: timer.unit,
+                })
             })
             .collect();
         rows.sort_by_key(|row| (row.next.is_none(), row.next));

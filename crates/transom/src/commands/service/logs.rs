@@ -21,7 +21,9 @@ const FOLLOW: Duration = Duration::from_millis(200);
 
 /// Show what units printed, and what was done with them
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  transom service logs web\n  transom service logs -f web worker\n  transom service logs --since 10min web\n  transom service logs --since '2026-11-01 08:00' --until 2026-11-02 -o json web")]
+#[command(
+    after_help = "Examples:\n  transom service logs web\n  transom service logs -f web worker\n  transom service logs --since 10min web\n  transom service logs --since '2026-11-01 08:00' --until 2026-11-02 -o json web"
+)]
 pub(super) struct Logs {
     #[arg(required = true, value_name = "UNIT")]
     units: Vec<String>,
@@ -50,8 +52,16 @@ impl Logs {
         }
         let now = cx.out.shown().now;
         let query = Query {
-            since: self.since.as_deref().map(|text| moment(text, now)).transpose()?,
-            until: self.until.as_deref().map(|text| moment(text, now)).transpose()?,
+            since: self
+                .since
+                .as_deref()
+                .map(|text| moment(text, now))
+                .transpose()?,
+            until: self
+                .until
+                .as_deref()
+                .map(|text| moment(text, now))
+                .transpose()?,
             last: self.lines,
         };
         let folder = log_folder(&cx.layout);
@@ -61,7 +71,9 @@ impl Logs {
             let name = UnitName::from_command_line(word).exit(Exit::Usage)?;
             let path = log_path(&folder, &name);
             let mut reader = LogReader::new(path.clone());
-            let read = reader.read(query).with_context(|| format!("could not read `{path}`"))?;
+            let read = reader
+                .read(query)
+                .with_context(|| format!("could not read `{path}`"))?;
             if read.is_empty() && !self.follow && fs_err::metadata(&path).is_err() {
                 cx.out.remark(&format!("{name} has no log yet"));
             }
@@ -73,17 +85,21 @@ impl Logs {
             lines.drain(..lines.len().saturating_sub(last));
         }
         print(cx, &lines)?;
-        while self.follow {
+        if !self.follow {
+            return Ok(Exit::Success);
+        }
+        loop {
             std::thread::sleep(FOLLOW);
             let mut fresh = Vec::new();
             for (name, reader) in &mut readers {
-                let more = reader.more().with_context(|| format!("could not follow {name}"))?;
+                let more = reader
+                    .more()
+                    .with_context(|| format!("could not follow {name}"))?;
                 fresh.extend(more.into_iter().map(|line| (name.clone(), line)));
             }
             fresh.sort_by_key(|(_, line)| line.time);
             print(cx, &fresh)?;
         }
-        Ok(Exit::Success)
     }
 
     fn journalctl(&self) -> Vec<String> {
@@ -95,8 +111,16 @@ impl Logs {
             Ok(Some(_)) => format!("-{text}"),
             _ => text.clone(),
         };
-        flags.extend(self.since.as_ref().map(|since| format!("--since={}", back(since))));
-        flags.extend(self.until.as_ref().map(|until| format!("--until={}", back(until))));
+        flags.extend(
+            self.since
+                .as_ref()
+                .map(|since| format!("--since={}", back(since))),
+        );
+        flags.extend(
+            self.until
+                .as_ref()
+                .map(|until| format!("--until={}", back(until))),
+        );
         flags
     }
 }
@@ -113,7 +137,10 @@ fn print(cx: &Context, lines: &[(String, LogLine)]) -> anyhow::Result<()> {
         let text = match cx.out.format() {
             Format::Json => serde_json::to_string(&Printed { unit, line })?,
             Format::Yaml => {
-                format!("---\n{}", serde_saphyr::to_string(&Printed { unit, line })?.trim_end())
+                format!(
+                    "---\n{}",
+                    serde_saphyr::to_string(&Printed { unit, line })?.trim_end()
+                )
             }
             _ => render(unit, line),
         };
@@ -124,7 +151,11 @@ fn print(cx: &Context, lines: &[(String, LogLine)]) -> anyhow::Result<()> {
 
 /// A line as journalctl would print it.
 pub(super) fn render(unit: &str, line: &LogLine) -> String {
-    let time = line.time.to_zoned(TimeZone::system()).strftime("%b %d %H:%M:%S").to_string();
+    let time = line
+        .time
+        .to_zoned(TimeZone::system())
+        .strftime("%b %d %H:%M:%S")
+        .to_string();
     let name = unit.strip_suffix(".service").unwrap_or(unit);
     match (line.stream, line.pid) {
         (Stream::Supervisor, _) => format!("{time} transom: {}", line.text),
@@ -147,11 +178,19 @@ fn moment(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
     let date = match text {
         "now" => return Ok(now),
         "today" => today.to_datetime(jiff::civil::Time::midnight()),
-        "yesterday" => today.yesterday()?.to_datetime(jiff::civil::Time::midnight()),
+        "yesterday" => today
+            .yesterday()?
+            .to_datetime(jiff::civil::Time::midnight()),
         _ => text
             .parse::<jiff::civil::DateTime>()
-            .or_else(|_| text.parse::<jiff::civil::Date>().map(|d| d.to_datetime(jiff::civil::Time::midnight())))
-            .or_else(|_| text.parse::<jiff::civil::Time>().map(|time| today.to_datetime(time)))
+            .or_else(|_| {
+                text.parse::<jiff::civil::Date>()
+                    .map(|d| d.to_datetime(jiff::civil::Time::midnight()))
+            })
+            .or_else(|_| {
+                text.parse::<jiff::civil::Time>()
+                    .map(|time| today.to_datetime(time))
+            })
             .with_context(|| format!("`{text}` is not a time"))
             .exit(Exit::Usage)
             .hint("write for example 10min, 08:30, 2026-11-01 or '2026-11-01 08:30'")?,
@@ -170,7 +209,10 @@ mod tests {
             let since = moment(text, now).unwrap();
             assert_eq!(now.duration_since(since).as_secs(), seconds, "{text}");
         }
-        assert_eq!(moment("2026-11-16T11:00:00Z", now).unwrap().to_string(), "2026-11-16T11:00:00Z");
+        assert_eq!(
+            moment("2026-11-16T11:00:00Z", now).unwrap().to_string(),
+            "2026-11-16T11:00:00Z"
+        );
         assert!(moment("2026-11-01 08:30", now).unwrap() < now);
         assert!(moment("yesterday", now).unwrap() < moment("today", now).unwrap());
         assert!(moment("soon", now).is_err());

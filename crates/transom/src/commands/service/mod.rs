@@ -17,8 +17,8 @@ mod reset_failed;
 mod show;
 mod shutdown;
 mod status;
-mod systemd;
 mod systemctl;
+mod systemd;
 
 use transom_supervisor::control::client::{self, AskError};
 use transom_supervisor::control::protocol::{Answer, Request, RequestError, UnitStatus};
@@ -134,7 +134,9 @@ impl Verb {
 
 /// A runtime for one conversation, or for the daemon.
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
-    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+    Ok(tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?)
 }
 
 /// Asks the daemon. What it refuses comes back as an error with the way forward.
@@ -163,27 +165,33 @@ fn refused(error: RequestError) -> anyhow::Error {
             NO_SUCH_UNIT,
             "see the units there are with `transom service list-unit-files`".to_owned(),
         ),
-        RequestError::Masked { unit } => {
-            (Exit::Failure, format!("allow it again with `transom service unmask {unit}`"))
-        }
+        RequestError::Masked { unit } => (
+            Exit::Failure,
+            format!("allow it again with `transom service unmask {unit}`"),
+        ),
         RequestError::BadUnit { unit, .. } => (
             Exit::Failure,
-            format!("mend the file and run `transom service daemon-reload`; see it with `transom service cat {unit}`"),
+            format!(
+                "mend the file and run `transom service daemon-reload`; see it with `transom service cat {unit}`"
+            ),
         ),
         RequestError::Cycle { .. } => (
             Exit::Failure,
             "take one After= or Before= out of the cycle, then run `transom service daemon-reload`"
                 .to_owned(),
         ),
-        RequestError::NotRunning { unit } => {
-            (Exit::Failure, format!("start it with `transom service start {unit}`"))
-        }
-        RequestError::NotPossible { unit, .. } => {
-            (Exit::Failure, format!("see its file with `transom service cat {unit}`"))
-        }
-        RequestError::BadRequest { .. } => {
-            (Exit::Failure, "run `transom service --help` for what can be asked".to_owned())
-        }
+        RequestError::NotRunning { unit } => (
+            Exit::Failure,
+            format!("start it with `transom service start {unit}`"),
+        ),
+        RequestError::NotPossible { unit, .. } => (
+            Exit::Failure,
+            format!("see its file with `transom service cat {unit}`"),
+        ),
+        RequestError::BadRequest { .. } => (
+            Exit::Failure,
+            "run `transom service --help` for what can be asked".to_owned(),
+        ),
     };
     let failed: anyhow::Result<()> = Err(error).exit(exit).hint(hint);
     match failed {
@@ -194,7 +202,12 @@ fn refused(error: RequestError) -> anyhow::Error {
 
 /// The statuses of `names`, unknown ones included.
 fn inspect(cx: &Context, names: &[String]) -> anyhow::Result<Vec<UnitStatus>> {
-    match ask(cx, &Request::Inspect { units: names.to_vec() })? {
+    match ask(
+        cx,
+        &Request::Inspect {
+            units: names.to_vec(),
+        },
+    )? {
         Answer::Units { units } => Ok(units),
         other => Err(unexpected(&other)),
     }
@@ -202,7 +215,12 @@ fn inspect(cx: &Context, names: &[String]) -> anyhow::Result<Vec<UnitStatus>> {
 
 /// The statuses of all loaded units that match.
 fn list(cx: &Context, patterns: &[String]) -> anyhow::Result<Vec<UnitStatus>> {
-    match ask(cx, &Request::List { patterns: patterns.to_vec() })? {
+    match ask(
+        cx,
+        &Request::List {
+            patterns: patterns.to_vec(),
+        },
+    )? {
         Answer::Units { units } => Ok(units),
         other => Err(unexpected(&other)),
     }
@@ -213,11 +231,15 @@ fn resolve(cx: &Context, words: &[String]) -> anyhow::Result<Vec<String>> {
     let mut names = Vec::new();
     for word in words {
         if transom_supervisor::unit::name::is_glob(word) {
-            names.extend(list(cx, std::slice::from_ref(word))?.into_iter().map(|unit| unit.name));
+            names.extend(
+                list(cx, std::slice::from_ref(word))?
+                    .into_iter()
+                    .map(|unit| unit.name),
+            );
         } else {
-            let name = UnitName::from_command_line(word).exit(Exit::Usage).hint(
-                "a unit is named like web.service, backup.timer or multi-user.target",
-            )?;
+            let name = UnitName::from_command_line(word)
+                .exit(Exit::Usage)
+                .hint("a unit is named like web.service, backup.timer or multi-user.target")?;
             names.push(name.to_string());
         }
     }
@@ -226,7 +248,10 @@ fn resolve(cx: &Context, words: &[String]) -> anyhow::Result<Vec<String>> {
 
 /// Whether a name matches any of the patterns; all match when there are none.
 fn matches(patterns: &[String], name: &UnitName) -> bool {
-    patterns.is_empty() || patterns.iter().any(|pattern| UnitPattern::new(pattern).matches(name))
+    patterns.is_empty()
+        || patterns
+            .iter()
+            .any(|pattern| UnitPattern::new(pattern).matches(name))
 }
 
 fn unexpected(answer: &Answer) -> anyhow::Error {

@@ -8,7 +8,9 @@ use crate::failure::{Advice as _, Exit};
 
 /// Tell the supervisor how this service is, from within the service
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  transom service notify --ready\n  transom service notify --ready --status 'listening on 8080'\n  transom service notify WATCHDOG=1")]
+#[command(
+    after_help = "Examples:\n  transom service notify --ready\n  transom service notify --ready --status 'listening on 8080'\n  transom service notify WATCHDOG=1"
+)]
 pub(super) struct Notify {
     /// The service is up: READY=1
     #[arg(long)]

@@ -8,7 +8,9 @@ use crate::failure::Exit;
 
 /// Forget that units failed, of all units if none is named
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  transom service reset-failed\n  transom service reset-failed web")]
+#[command(
+    after_help = "Examples:\n  transom service reset-failed\n  transom service reset-failed web"
+)]
 pub(super) struct ResetFailed {
     #[arg(value_name = "UNIT")]
     units: Vec<String>,

@@ -12,7 +12,9 @@ use crate::output::{Document, Shown};
 
 /// Print properties of units for programs
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  transom service show web\n  transom service show -p MainPID --value web\n  transom service show -o json web")]
+#[command(
+    after_help = "Examples:\n  transom service show web\n  transom service show -p MainPID --value web\n  transom service show -o json web"
+)]
 pub(super) struct Show {
     #[arg(required = true, value_name = "UNIT")]
     units: Vec<String>,
@@ -29,15 +31,21 @@ pub(super) struct Show {
 impl Show {
     pub(super) fn run(self, cx: &Context) -> anyhow::Result<Exit> {
         if systemd::runs(cx) {
-            let properties: Vec<String> =
-                self.property.iter().map(|name| format!("--property={name}")).collect();
+            let properties: Vec<String> = self
+                .property
+                .iter()
+                .map(|name| format!("--property={name}"))
+                .collect();
             let mut flags: Vec<&str> = properties.iter().map(String::as_str).collect();
             flags.extend(self.value.then_some("--value"));
             return systemd::systemctl("show", &flags, &self.units);
         }
         let units = inspect(cx, &resolve(cx, &self.units)?)?;
         let properties = units.into_iter().map(|unit| self.chosen(unit)).collect();
-        cx.out.document(&Properties { units: properties, value: self.value })?;
+        cx.out.document(&Properties {
+            units: properties,
+            value: self.value,
+        })?;
         Ok(Exit::Success)
     }
 
@@ -64,7 +72,11 @@ impl Document for Properties {
             properties
                 .iter()
                 .map(|(name, value)| {
-                    if self.value { format!("{value}\n") } else { format!("{name}={value}\n") }
+                    if self.value {
+                        format!("{value}\n")
+                    } else {
+                        format!("{name}={value}\n")
+                    }
                 })
                 .collect()
         };
@@ -72,6 +84,9 @@ impl Document for Properties {
     }
 
     fn names(&self) -> Vec<String> {
-        self.units.iter().filter_map(|unit| unit.get("Id").cloned()).collect()
+        self.units
+            .iter()
+            .filter_map(|unit| unit.get("Id").cloned())
+            .collect()
     }
 }

@@ -19,7 +19,9 @@ use crate::output::{Document, Shown, age};
 
 /// Show units with their last log lines; without a name, what the supervisor does
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes: 0 running, 3 not running, 4 no such unit.\n\nExamples:\n  transom service status\n  transom service status web\n  transom service status -n 50 'web*'")]
+#[command(
+    after_help = "Exit codes: 0 running, 3 not running, 4 no such unit.\n\nExamples:\n  transom service status\n  transom service status web\n  transom service status -n 50 'web*'"
+)]
 pub(super) struct Status {
     #[arg(value_name = "UNIT")]
     units: Vec<String>,
@@ -43,23 +45,38 @@ impl Status {
             return overview(cx);
         }
         let units = inspect(cx, &resolve(cx, &self.units)?)?;
-        let exit = units.iter().map(exit_of).max().map_or(Exit::Success, |code| match code {
-            0 => Exit::Success,
-            code => Exit::Status(code),
-        });
+        let exit = units
+            .iter()
+            .map(exit_of)
+            .max()
+            .map_or(Exit::Success, |code| match code {
+                0 => Exit::Success,
+                code => Exit::Status(code),
+            });
         let shown: Vec<Inspected> = units
             .into_iter()
-            .map(|unit| Inspected { log: self.last_lines(&unit), unit })
+            .map(|unit| Inspected {
+                log: self.last_lines(&unit),
+                unit,
+            })
             .collect();
         cx.out.document(&Statuses(shown))?;
         Ok(exit)
     }
 
     fn last_lines(&self, unit: &UnitStatus) -> Vec<String> {
-        let Some(path) = &unit.log_path else { return Vec::new() };
-        let query = Query { last: Some(self.lines), ..Query::default() };
+        let Some(path) = &unit.log_path else {
+            return Vec::new();
+        };
+        let query = Query {
+            last: Some(self.lines),
+            ..Query::default()
+        };
         match LogReader::new(path.clone()).read(query) {
-            Ok(lines) => lines.iter().map(|line| logs::render(&unit.name, line)).collect(),
+            Ok(lines) => lines
+                .iter()
+                .map(|line| logs::render(&unit.name, line))
+                .collect(),
             Err(error) => vec![format!("(the log cannot be read: {error})")],
         }
     }
@@ -79,7 +96,10 @@ fn overview(cx: &Context) -> anyhow::Result<Exit> {
         anyhow::bail!("the supervisor did not answer a greeting");
     };
     let units = list(cx, &[])?;
-    let failed = units.iter().filter(|unit| unit.active_state == ActiveState::Failed).count();
+    let failed = units
+        .iter()
+        .filter(|unit| unit.active_state == ActiveState::Failed)
+        .count();
     let jobs = units.iter().filter(|unit| unit.job.is_some()).count();
     let state = if failed > 0 { "degraded" } else { "running" };
     cx.out.remark(&format!(
@@ -88,7 +108,9 @@ fn overview(cx: &Context) -> anyhow::Result<Exit> {
     ));
     let rows: Vec<UnitRow> = units
         .into_iter()
-        .filter(|unit| unit.active_state != ActiveState::Inactive && unit.name.ends_with(".service"))
+        .filter(|unit| {
+            unit.active_state != ActiveState::Inactive && unit.name.ends_with(".service")
+        })
         .map(UnitRow::from)
         .collect();
     cx.out.list(&rows)?;
@@ -108,7 +130,11 @@ struct Statuses(Vec<Inspected>);
 
 impl Document for Statuses {
     fn text(&self, _wide: bool, shown: Shown) -> String {
-        self.0.iter().map(|unit| render(unit, shown)).collect::<Vec<_>>().join("\n")
+        self.0
+            .iter()
+            .map(|unit| render(unit, shown))
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     fn names(&self) -> Vec<String> {
@@ -118,7 +144,9 @@ impl Document for Statuses {
 
 /// A time as people here read it.
 pub(super) fn local_time(at: Timestamp) -> String {
-    at.to_zoned(TimeZone::system()).strftime("%a %Y-%m-%d %H:%M:%S %Z").to_string()
+    at.to_zoned(TimeZone::system())
+        .strftime("%a %Y-%m-%d %H:%M:%S %Z")
+        .to_string()
 }
 
 fn render(shown_unit: &Inspected, shown: Shown) -> String {
@@ -141,7 +169,11 @@ fn render(shown_unit: &Inspected, shown: Shown) -> String {
     };
     let mut line = |label: &str, value: String| {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{label:>11}{}{value}", if label.is_empty() { "  " } else { ": " });
+        let _ = writeln!(
+            text,
+            "{label:>11}{}{value}",
+            if label.is_empty() { "  " } else { ": " }
+        );
     };
     line("Loaded", loaded(unit));
     for path in &unit.drop_in_paths {
@@ -167,7 +199,10 @@ fn render(shown_unit: &Inspected, shown: Shown) -> String {
     if let Some(pid) = unit.main_pid {
         line("Main PID", pid.to_string());
     } else if let Some(exit) = &unit.main_exit {
-        line("Main exit", format!("{}, status={}", exit.kind, exit.status));
+        line(
+            "Main exit",
+            format!("{}, status={}", exit.kind, exit.status),
+        );
     }
     if let Some(status) = &unit.status_text {
         line("Status", format!("\"{status}\""));
@@ -210,7 +245,9 @@ fn style_of(state: ActiveState) -> Style {
         ActiveState::Active | ActiveState::Reloading => AnsiColor::Green.on_default().bold(),
         ActiveState::Failed => AnsiColor::Red.on_default().bold(),
         ActiveState::Inactive => Style::new(),
-        ActiveState::Activating | ActiveState::Deactivating => AnsiColor::Yellow.on_default().bold(),
+        ActiveState::Activating | ActiveState::Deactivating => {
+            AnsiColor::Yellow.on_default().bold()
+        }
     }
 }
 
@@ -220,7 +257,11 @@ fn loaded(unit: &UnitStatus) -> String {
     if !unit.unit_file_state.is_empty() {
         inside.push(unit.unit_file_state.clone());
     }
-    let inside = if inside.is_empty() { "built in".to_owned() } else { inside.join("; ") };
+    let inside = if inside.is_empty() {
+        "built in".to_owned()
+    } else {
+        inside.join("; ")
+    };
     match &unit.load_error {
         Some(error) => format!("{} ({inside}): {error}", unit.load_state.name()),
         None => format!("{} ({inside})", unit.load_state.name()),
@@ -234,9 +275,17 @@ fn active(unit: &UnitStatus, shown: Shown) -> String {
         result => format!(" (Result: {})", result.name()),
     };
     let since = unit.state_changed.map_or(String::new(), |since| {
-        format!(" since {}; {} ago", local_time(since), age(since, shown.now))
+        format!(
+            " since {}; {} ago",
+            local_time(since),
+            age(since, shown.now)
+        )
     });
-    format!("{style}{} ({}){style:#}{result}{since}", unit.active_state.name(), unit.sub_state)
+    format!(
+        "{style}{} ({}){style:#}{result}{since}",
+        unit.active_state.name(),
+        unit.sub_state
+    )
 }
 
 fn bytes(count: u64) -> String {

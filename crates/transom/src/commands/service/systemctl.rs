@@ -12,7 +12,12 @@ use crate::invocation::Invocation;
 
 /// Control services: systemctl, as Transom's supervisor understands it
 #[derive(Debug, Parser)]
-#[command(name = "systemctl", version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(
+    name = "systemctl",
+    version,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
 pub(crate) struct Systemctl {
     #[command(subcommand)]
     verb: Option<Verb>,

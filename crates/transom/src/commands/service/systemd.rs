@@ -19,7 +19,11 @@ pub(super) fn runs(cx: &Context) -> bool {
 
 /// Runs `systemctl VERB FLAGS WORDS`.
 pub(super) fn systemctl(verb: &str, flags: &[&str], words: &[String]) -> anyhow::Result<Exit> {
-    run("systemctl", std::iter::once(verb).chain(flags.iter().copied()), words)
+    run(
+        "systemctl",
+        std::iter::once(verb).chain(flags.iter().copied()),
+        words,
+    )
 }
 
 /// Runs `journalctl FLAGS`.
@@ -40,5 +44,11 @@ fn run<'a>(
         .hint("systemd runs here, so its own tools have to be there")?;
     // Killed by a signal: there is no code to pass on.
     let code = status.code().and_then(|code| u8::try_from(code).ok());
-    Ok(code.map_or(Exit::Failure, |code| if code == 0 { Exit::Success } else { Exit::Status(code) }))
+    Ok(code.map_or(Exit::Failure, |code| {
+        if code == 0 {
+            Exit::Success
+        } else {
+            Exit::Status(code)
+        }
+    }))
 }
