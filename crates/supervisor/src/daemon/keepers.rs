@@ -12,7 +12,7 @@ use transom_host::process::{GroupId, Identity, Lifetime, Output, Spawn};
 use super::{Arrival, Daemon, DaemonError};
 use crate::engine::{KeeperEvent, RunId};
 use crate::keeper::protocol::{ENDPOINT, LONGEST_LINE, Numbered, Order, Report, SETUP_FILE, Setup};
-use crate::unit::{ServiceType, UnitName};
+use crate::unit::{Service, UnitName};
 
 /// Orders that may wait for a keeper to read them. One that lets more pile up is not working.
 const MOST_ORDERS: usize = 1024;
@@ -80,21 +80,14 @@ impl Daemon {
             .engine
             .catalog()
             .unit(unit)
-            .and_then(|unit| unit.service().cloned());
-        let notify = service.is_some_and(|service| {
-            matches!(
-                service.service_type,
-                ServiceType::Notify | ServiceType::NotifyReload
-            ) || service.watchdog_sec.is_some()
-                || service.notify_access != crate::unit::NotifyAccess::None
-        });
+            .and_then(|unit| unit.service());
         let setup = Setup {
             unit: unit.clone(),
             invocation: invocation.to_owned(),
             group: group_of(invocation),
             log: crate::logs::log_path(&self.config.log_folder(), unit),
             rotation: self.config.rotation,
-            notify,
+            notify: service.is_some_and(Service::hears_notifications),
         };
         self.files.create_dir_all(folder)?;
         let bytes = serde_json::to_vec(&setup).unwrap_or_default();

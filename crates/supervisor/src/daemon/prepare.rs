@@ -102,8 +102,11 @@ impl Daemon {
         }
         if let Some(invocation) = &runtime.invocation {
             env.insert("INVOCATION_ID".into(), invocation.clone());
-            let folder = self.keeper_folder(invocation);
-            env.insert(notify::VARIABLE.into(), notify::address(&folder));
+            // Many programs treat an address where nobody listens as an error.
+            if service.hears_notifications() {
+                let folder = self.keeper_folder(invocation);
+                env.insert(notify::VARIABLE.into(), notify::address(&folder));
+            }
         }
         if let Some(watchdog) = service.watchdog_sec {
             env.insert("WATCHDOG_USEC".into(), watchdog.as_micros().to_string());
