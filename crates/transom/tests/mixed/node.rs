@@ -193,18 +193,17 @@ impl Node {
             ensure!(left.is_empty(), "these processes are left: {left:#?}");
             Ok(())
         })?;
-        let keepers = self.entries(&format!("{}/keepers", self.run_folder()))?;
+        let keepers = self.keepers()?;
         ensure!(keepers.is_empty(), "these keepers are left: {keepers:?}");
         Ok(())
     }
 
-    fn entries(&self, folder: &str) -> Result<Vec<String>> {
-        let path = self.host.path(folder)?;
-        let mut names = Vec::new();
-        for entry in fs_err::read_dir(path)? {
-            names.push(entry?.file_name().to_string_lossy().into_owned());
-        }
-        Ok(names)
+    /// The folders of the processes that hold services for the supervisor.
+    pub(crate) fn keepers(&self) -> Result<Vec<String>> {
+        let folder = self.host.path(&format!("{}/keepers", self.run_folder()))?;
+        fs_err::read_dir(folder)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect()
     }
 
     /// The memory of the supervisor, and the boot that it is of.

@@ -1,7 +1,7 @@
 //! The supervisor as a service of Windows: registered by our own command, started by the service
 //! manager at once and at each boot, and gone without a trace when it is taken away.
 
-use anyhow::ensure;
+use anyhow::{Result, ensure};
 use transom_testkit::{Lab, eventually};
 
 use crate::{NEIGHBOUR, Node, SOON, WEB};
@@ -14,10 +14,10 @@ fn windows_runs_the_supervisor_as_its_own_service() {
     let lab = Lab::new("registered").unwrap();
     let node = Node::set_up(lab.windows_host("beta").unwrap()).unwrap();
     let before = node.host.processes().unwrap();
-    assert!(!query(&node).contains("RUNNING"));
+    assert!(!query(&node).unwrap().contains("RUNNING"));
 
     node.service(&["install", "--now"]).unwrap();
-    let shown = query(&node);
+    let shown = query(&node).unwrap();
     assert!(shown.contains("RUNNING"), "{shown}");
     node.service(&["enable", "--now", WEB]).unwrap();
     node.wait_for_page_of(&node).unwrap();
@@ -27,7 +27,7 @@ fn windows_runs_the_supervisor_as_its_own_service() {
     assert_eq!(node.state(WEB).unwrap(), first);
 
     node.service(&["uninstall"]).unwrap();
-    let shown = query(&node);
+    let shown = query(&node).unwrap();
     assert!(!shown.contains("RUNNING"), "{shown}");
     let logs = node.logs(WEB).unwrap();
     assert!(logs.contains(": stopping"), "{logs}");
@@ -51,7 +51,7 @@ fn windows_brings_a_registered_supervisor_and_its_services_up_at_boot() {
     let neighbour = node.state(NEIGHBOUR).unwrap();
     assert_eq!(neighbour.active, "inactive");
     eventually("the service manager to know", SOON, || {
-        let shown = query(&node);
+        let shown = query(&node)?;
         ensure!(shown.contains("RUNNING"), "{shown}");
         Ok(())
     })
@@ -59,7 +59,10 @@ fn windows_brings_a_registered_supervisor_and_its_services_up_at_boot() {
 }
 
 /// What the system's own program says about the supervisor's service.
-fn query(node: &Node) -> String {
-    let output = node.host.run(["sc", "query", NAME]).unwrap();
-    format!("{}: {}{}", output.status, output.stdout, output.stderr)
+fn query(node: &Node) -> Result<String> {
+    let output = node.host.run(["sc", "query", NAME])?;
+    Ok(format!(
+        "{}: {}{}",
+        output.status, output.stdout, output.stderr
+    ))
 }

@@ -34,10 +34,42 @@ fn one_unit_file_runs_a_web_server_on_linux_and_on_windows() {
     .unwrap();
 }
 
+#[test]
+fn a_service_that_died_while_no_supervisor_was_there_comes_back_with_the_next() {
+    let (_lab, nodes) = mixed_lab("died-alone").unwrap();
+    on_each(&nodes, |node| {
+        let before = node.host.processes()?;
+        let daemon = node.start_supervisor()?;
+        node.service(&["start", WEB, NEIGHBOUR])?;
+        let first = node.wait_until_active(WEB)?;
+        let neighbour = node.wait_until_active(NEIGHBOUR)?;
+        node.wait_for_page_of(node)?;
+
+        daemon.kill()?;
+        node.kill(first.pid)?;
+        eventually("the web server to be gone", SOON, || {
+            ensure!(node.page_of(node).is_err(), "it answers");
+            Ok(())
+        })?;
+        let daemon = node.start_supervisor()?;
+        wait_until_restarted(node, &first)?;
+        let after = node.state(NEIGHBOUR)?;
+        ensure!(after == neighbour, "first {neighbour:?}, then {after:?}");
+        node.shut_down(&daemon)?;
+        node.wait_until_only(&before)
+    })
+    .unwrap();
+}
+
 fn comes_back_after_its_main_process_was_killed(node: &Node) -> Result<Service> {
     let first = node.wait_until_active(WEB)?;
     ensure!(first.restarts == 0, "{first:?}");
     node.kill(first.pid)?;
+    wait_until_restarted(node, &first)
+}
+
+/// Waits until the web server runs again, as another process, and answers.
+fn wait_until_restarted(node: &Node, first: &Service) -> Result<Service> {
     let second = eventually("the service to come back", SOON, || {
         let state = node.state(WEB)?;
         ensure!(state.active == "active" && state.restarts == 1, "{state:?}");
