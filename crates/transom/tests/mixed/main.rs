@@ -31,23 +31,27 @@ pub(crate) fn mixed_lab(name: &str) -> Result<(Lab, [Node; 2])> {
     Ok((lab, nodes))
 }
 
-/// Does the same on all nodes at a time, and fails when it failed on one.
-pub(crate) fn on_each(nodes: &[Node], work: impl Fn(&Node) -> Result<()> + Sync) -> Result<()> {
+/// Does the same on all nodes at a time, and fails when it failed on one. All have done it when this
+/// returns: what follows may rely on the other host, too.
+pub(crate) fn on_each<N: AsRef<Node> + Sync, T: Send>(
+    nodes: &[N],
+    work: impl Fn(&N) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
     thread::scope(|threads| {
         let work = &work;
         let running: Vec<_> = nodes
             .iter()
-            .map(|node| (node, threads.spawn(move || work(node))))
+            .map(|node| (node.as_ref(), threads.spawn(move || work(node))))
             .collect();
-        for (node, thread) in running {
+        let join = |(node, thread): (&Node, thread::ScopedJoinHandle<'_, Result<T>>)| {
             let name = node.host.name();
             thread
                 .join()
                 .map_err(|_| anyhow!("the work on host `{name}` panicked"))?
                 .with_context(|| {
                     format!("on host `{name}`, whose units said:\n{}", node.all_logs())
-                })?;
-        }
-        Ok(())
+                })
+        };
+        running.into_iter().map(join).collect()
     })
 }

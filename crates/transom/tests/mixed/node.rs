@@ -42,6 +42,12 @@ pub(crate) struct Node {
     pub(crate) host: Host,
 }
 
+impl AsRef<Self> for Node {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 /// What the supervisor knows about a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Service {

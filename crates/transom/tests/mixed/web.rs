@@ -2,7 +2,7 @@
 //! stop of which nothing is left.
 
 use anyhow::{Result, ensure};
-use transom_testkit::{Running, eventually};
+use transom_testkit::{Process, Running, eventually};
 
 use crate::{NEIGHBOUR, Node, SOON, Service, WEB, mixed_lab, on_each};
 
@@ -12,24 +12,22 @@ fn one_unit_file_runs_a_web_server_on_linux_and_on_windows() {
     let [alpha, beta] = &nodes;
     assert!(alpha.has_same_file(beta, WEB).unwrap());
 
+    let started = on_each(&nodes, Started::on).unwrap();
     on_each(&nodes, |node| {
-        let before = node.host.processes()?;
-        let daemon = node.start_supervisor()?;
-        node.service(&["enable", "--now", WEB, NEIGHBOUR])?;
-        let neighbour = node.wait_until_active(NEIGHBOUR)?;
-
         for other in &nodes {
             node.wait_for_page_of(other)?;
         }
+        Ok(())
+    })
+    .unwrap();
+
+    on_each(&started, |started| {
+        let node = &started.node;
         let running = comes_back_after_its_main_process_was_killed(node)?;
-        daemon.kill()?;
+        started.daemon.kill()?;
         let daemon = is_taken_over_by_the_next_supervisor(node, &running)?;
         stops_gracefully(node)?;
-
-        let after = node.state(NEIGHBOUR)?;
-        ensure!(after == neighbour, "first {neighbour:?}, then {after:?}");
-        node.shut_down(&daemon)?;
-        node.wait_until_only(&before)
+        started.ends_without_a_trace(&daemon)
     })
     .unwrap();
 }
@@ -38,14 +36,11 @@ fn one_unit_file_runs_a_web_server_on_linux_and_on_windows() {
 fn a_service_that_died_while_no_supervisor_was_there_comes_back_with_the_next() {
     let (_lab, nodes) = mixed_lab("died-alone").unwrap();
     on_each(&nodes, |node| {
-        let before = node.host.processes()?;
-        let daemon = node.start_supervisor()?;
-        node.service(&["start", WEB, NEIGHBOUR])?;
-        let first = node.wait_until_active(WEB)?;
-        let neighbour = node.wait_until_active(NEIGHBOUR)?;
+        let started = Started::on(node)?;
         node.wait_for_page_of(node)?;
+        let first = node.wait_until_active(WEB)?;
 
-        daemon.kill()?;
+        started.daemon.kill()?;
         node.kill(first.pid)?;
         eventually("the web server to be gone", SOON, || {
             ensure!(node.page_of(node).is_err(), "it answers");
@@ -53,12 +48,45 @@ fn a_service_that_died_while_no_supervisor_was_there_comes_back_with_the_next() 
         })?;
         let daemon = node.start_supervisor()?;
         wait_until_restarted(node, &first)?;
-        let after = node.state(NEIGHBOUR)?;
-        ensure!(after == neighbour, "first {neighbour:?}, then {after:?}");
-        node.shut_down(&daemon)?;
-        node.wait_until_only(&before)
+        started.ends_without_a_trace(&daemon)
     })
     .unwrap();
+}
+
+/// A node with its supervisor and both services, and how it was before.
+struct Started {
+    node: Node,
+    before: Vec<Process>,
+    daemon: Running,
+    neighbour: Service,
+}
+
+impl Started {
+    fn on(node: &Node) -> Result<Self> {
+        let before = node.host.processes()?;
+        let daemon = node.start_supervisor()?;
+        node.service(&["enable", "--now", WEB, NEIGHBOUR])?;
+        Ok(Self {
+            node: node.clone(),
+            before,
+            daemon,
+            neighbour: node.wait_until_active(NEIGHBOUR)?,
+        })
+    }
+
+    /// The other service has noticed nothing, and when the last supervisor ends, all ends.
+    fn ends_without_a_trace(&self, last: &Running) -> Result<()> {
+        let now = self.node.state(NEIGHBOUR)?;
+        ensure!(now == self.neighbour, "{now:?}, not {:?}", self.neighbour);
+        self.node.shut_down(last)?;
+        self.node.wait_until_only(&self.before)
+    }
+}
+
+impl AsRef<Node> for Started {
+    fn as_ref(&self) -> &Node {
+        &self.node
+    }
 }
 
 fn comes_back_after_its_main_process_was_killed(node: &Node) -> Result<Service> {
