@@ -13,7 +13,7 @@ use transom_host::process::{GroupId, Lifetime, Output, Processes, Spawn};
 use super::{Arrival, Daemon, DaemonError};
 use crate::engine::{KeeperEvent, RunId};
 use crate::keeper::protocol::{ENDPOINT, LONGEST_LINE, Numbered, Order, Report, SETUP_FILE, Setup};
-use crate::unit::{NotifyAccess, Service, ServiceType, UnitName};
+use crate::unit::{Service, UnitName};
 
 /// Orders that may wait for a keeper to read them. One that lets more pile up is not working.
 const MOST_ORDERS: usize = 1024;
@@ -38,15 +38,6 @@ pub(super) enum FromKeeper {
     Connected { runs: Vec<RunId> },
     Said(Report),
     Gone { reason: String },
-}
-
-/// Whether anybody listens to what the service tells.
-pub(super) fn hears_notifications(service: &Service) -> bool {
-    matches!(
-        service.service_type,
-        ServiceType::Notify | ServiceType::NotifyReload
-    ) || service.watchdog_sec.is_some()
-        || service.notify_access != NotifyAccess::None
 }
 
 impl Daemon {
@@ -86,15 +77,14 @@ impl Daemon {
             .engine
             .catalog()
             .unit(unit)
-            .and_then(|unit| unit.service().cloned());
-        let notify = service.is_some_and(|service| hears_notifications(&service));
+            .and_then(|unit| unit.service());
         let setup = Setup {
             unit: unit.clone(),
             invocation: invocation.to_owned(),
             group: group_of(invocation),
             log: crate::logs::log_path(&self.config.log_folder(), unit),
             rotation: self.config.rotation,
-            notify,
+            notify: service.is_some_and(Service::hears_notifications),
         };
         self.files.create_dir_all(folder)?;
         let bytes = serde_json::to_vec(&setup).unwrap_or_default();

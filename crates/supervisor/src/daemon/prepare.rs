@@ -11,7 +11,7 @@ use transom_host::process::{Bound, Exit, Input, Limits, Output, Spawn, UserSpec}
 use transom_model::os::Os;
 
 use super::Daemon;
-use super::keepers::{chain, group_of, hears_notifications};
+use super::keepers::{chain, group_of};
 use crate::engine::{Role, Runtime};
 use crate::unit::environment_file;
 use crate::unit::service::{
@@ -102,7 +102,8 @@ impl Daemon {
         }
         if let Some(invocation) = &runtime.invocation {
             env.insert("INVOCATION_ID".into(), invocation.clone());
-            if hears_notifications(service) {
+            // Many programs treat an address where nobody listens as an error.
+            if service.hears_notifications() {
                 let folder = self.keeper_folder(invocation);
                 env.insert(notify::VARIABLE.into(), notify::address(&folder));
             }

@@ -342,6 +342,12 @@ impl Service {
         self.service_type == ServiceType::Oneshot
     }
 
+    /// Whether someone listens to what it says through `NOTIFY_SOCKET`. A type or a watchdog that
+    /// needs this has set `NotifyAccess=` when its file was read.
+    pub fn hears_notifications(&self) -> bool {
+        self.notify_access != NotifyAccess::None
+    }
+
     /// `DefaultTimeoutStartSec=` and `DefaultTimeoutStopSec=` of systemd.
     pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(90);
 }

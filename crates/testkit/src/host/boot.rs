@@ -1,28 +1,37 @@
-//! How a host gets its disk, how it boots from it, and how someone logs on to a Windows host. What
-//! is mounted while booting is seen by this host alone.
+//! How a host gets its disk, how it boots from it, how someone logs on to a Windows host, and how its
+//! registry gets back to the disk. What is mounted while booting is seen by this host alone.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use fs_err as fs;
+use nix::sys::signal::Signal;
 
 use super::Host;
+use super::census::{self, Process};
+use crate::eventually;
 use crate::init::{self, Init};
 use crate::lab::Ground;
+use crate::namespaces::Namespaces;
 use crate::wine::{PREFIX, Wine};
 
 /// How long a Windows host may take to boot.
 const WINDOWS_BOOT: Duration = Duration::from_mins(1);
 
+/// How long Wine may take to write its registry.
+const WINDOWS_SAVE: Duration = Duration::from_secs(10);
+
 /// Lays an empty disk over the machine's own. Arguments: host name, Wine folder or nothing, prefix.
-/// What an installed Transom has on this machine is not there on a new host.
+/// What an installed Transom has on this machine is not there on a new host, nor are the machine's own
+/// services: a supervisor that boots a host must find only what the test gave it.
 const DISK: &str = r#"
 base=/run/hosts/$1
 mkdir -p "$base"/{root,upper,work,prefix-upper,prefix-work}
 mount -t overlay "disk-$1" -o "lowerdir=/,upperdir=$base/upper,workdir=$base/work" "$base/root"
 cd "$base/root"
-rm -rf opt/transom etc/transom var/lib/transom var/log/transom etc/resolv.conf etc/machine-id etc/hosts
+rm -rf opt/transom etc/transom var/lib/transom var/log/transom etc/resolv.conf etc/machine-id etc/hosts \
+  etc/systemd/system usr/local/lib/systemd/system usr/lib/systemd/system
 echo "$1" > etc/hostname
 : > etc/resolv.conf
 tr -d - < /proc/sys/kernel/random/uuid > etc/machine-id
@@ -92,4 +101,35 @@ pub(super) fn log_on(host: &Host) -> Result<()> {
     session
         .wait_for_output(">", WINDOWS_BOOT)
         .context("Windows did not boot")
+}
+
+/// Has Wine write the registry to the disk, as Windows does within seconds: Wine keeps it in memory
+/// for half a minute, and does not write it when a program asks for that either. Nothing else of the
+/// host moves any more, so no program notices that its system ends.
+pub(super) fn write_registry(namespaces: &Namespaces) -> Result<()> {
+    let (servers, others): (Vec<_>, Vec<_>) = census::members(namespaces)?
+        .into_iter()
+        .filter(|process| process.host_id != 1)
+        .partition(is_wineserver);
+    for process in others {
+        census::signal(process.id, Signal::SIGSTOP)?;
+    }
+    for server in servers {
+        census::signal(server.id, Signal::SIGTERM)?;
+        // In case that the host is paused.
+        census::signal(server.id, Signal::SIGCONT)?;
+    }
+    eventually("the registry to be written", WINDOWS_SAVE, || {
+        let running = census::members(namespaces)?
+            .into_iter()
+            .find(|process| is_wineserver(process) && !process.ended);
+        match running {
+            Some(server) => bail!("`{server}` is running"),
+            None => Ok(()),
+        }
+    })
+}
+
+fn is_wineserver(process: &Process) -> bool {
+    process.name.starts_with("wineserver")
 }

@@ -136,11 +136,15 @@ impl Host {
         }
     }
 
-    /// Turns the host off at once, as a power cut does: only its disk remains.
+    /// Turns the host off at once, as a power cut does: only its disk remains. The registry of a
+    /// Windows host is on it.
     pub fn stop(&self) -> Result<()> {
         let mut state = lock(&self.inner.state);
         let power = state.power.take().with_context(|| self.is_off())?;
         state.paused.clear();
+        if self.inner.wine.is_some() {
+            boot::write_registry(&power.init.namespaces)?;
+        }
         // Held until the cable is away: the kernel takes it away by itself, but at its own time, and
         // it could still be in the way of the next start.
         let _namespaces = Arc::clone(&power.init.namespaces);

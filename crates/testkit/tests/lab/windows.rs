@@ -142,3 +142,24 @@ fn a_windows_host_survives_pause_and_power_off_with_its_disk() {
     serve_on_windows(&beta).unwrap();
     assert_eq!(page(&alpha, &beta).unwrap(), "beta\n");
 }
+
+#[test]
+fn the_registry_of_a_windows_host_outlasts_power_cuts() {
+    let lab = Lab::new("registry").unwrap();
+    let beta = lab.windows_host("beta").unwrap();
+    let key = r"HKLM\Software\Testkit";
+    let reg = |words: &[&str]| {
+        let line = ["reg"].iter().chain(words).copied();
+        beta.run(line).unwrap().success().unwrap().stdout
+    };
+    reg(&["add", key, "/v", "first", "/d", "kept"]);
+    beta.stop().unwrap();
+    beta.start().unwrap();
+    assert!(reg(&["query", key]).contains("kept"));
+
+    reg(&["add", key, "/v", "second", "/d", "kept too"]);
+    beta.pause().unwrap();
+    beta.stop().unwrap();
+    beta.start().unwrap();
+    assert!(reg(&["query", key]).contains("kept too"));
+}
