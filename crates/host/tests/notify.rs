@@ -1,4 +1,5 @@
 //! Notifications arrive on both systems, with their sender, and in one piece.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 use std::time::Duration;
 

@@ -4,21 +4,20 @@ use std::collections::VecDeque;
 
 use transom_host::files::{Access, Files};
 
-use super::{Daemon, DaemonError};
+use super::Daemon;
 use crate::engine::{Effect, KeeperEvent};
 use crate::keeper::protocol::Order;
 use crate::logs::Stream;
 
 impl Daemon {
-    pub(super) fn execute(&mut self, effects: Vec<Effect>) -> Result<(), DaemonError> {
+    pub(super) fn execute(&mut self, effects: Vec<Effect>) {
         let mut queue = VecDeque::from(effects);
         while let Some(effect) = queue.pop_front() {
-            queue.extend(self.execute_one(effect)?);
+            queue.extend(self.execute_one(effect));
         }
-        Ok(())
     }
 
-    fn execute_one(&mut self, effect: Effect) -> Result<Vec<Effect>, DaemonError> {
+    fn execute_one(&mut self, effect: Effect) -> Vec<Effect> {
         match effect {
             Effect::Check { unit } => {
                 let verdict = self.check_conditions(&unit);
@@ -97,27 +96,23 @@ impl Daemon {
                 }
             }
         }
-        Ok(Vec::new())
+        Vec::new()
     }
 
     /// A step within a step: memory is saved before its effects are executed, like everywhere.
     pub(super) fn decide(
         &mut self,
         decide: impl FnOnce(&mut crate::engine::Turn<'_>),
-    ) -> Result<Vec<Effect>, DaemonError> {
+    ) -> Vec<Effect> {
         let now = self.now();
         let mut turn = self.engine.turn(now);
         decide(&mut turn);
         let effects = turn.finish();
         self.save();
-        Ok(effects)
+        effects
     }
 
-    pub(super) fn lose(
-        &mut self,
-        unit: &crate::unit::UnitName,
-        reason: String,
-    ) -> Result<Vec<Effect>, DaemonError> {
+    pub(super) fn lose(&mut self, unit: &crate::unit::UnitName, reason: String) -> Vec<Effect> {
         self.decide(|turn| turn.keeper_event(unit, KeeperEvent::Lost { reason }))
     }
 

@@ -10,7 +10,7 @@ use transom_host::files::{self, Access, FileError, Files};
 use transom_host::ipc::{self, Endpoint, LineStream, Stream};
 use transom_host::process::{GroupId, Lifetime, Output, Processes, Spawn};
 
-use super::{Arrival, Daemon, DaemonError};
+use super::{Arrival, Daemon};
 use crate::engine::{KeeperEvent, RunId};
 use crate::keeper::protocol::{ENDPOINT, LONGEST_LINE, Numbered, Order, Report, SETUP_FILE, Setup};
 use crate::unit::{Service, UnitName};
@@ -132,41 +132,33 @@ impl Daemon {
     }
 
     /// Takes in what a keeper said. Words of an invocation that is over are dropped.
-    pub(super) fn hear(
-        &mut self,
-        unit: &UnitName,
-        invocation: &str,
-        message: FromKeeper,
-    ) -> Result<(), DaemonError> {
+    pub(super) fn hear(&mut self, unit: &UnitName, invocation: &str, message: FromKeeper) {
         if self
             .keepers
             .get(unit)
             .is_none_or(|link| link.invocation != invocation)
         {
-            return Ok(());
+            return;
         }
         match message {
             FromKeeper::Connected { runs } => {
-                self.act(|turn| turn.resume(unit, &|run| runs.contains(&run)))
+                self.act(|turn| turn.resume(unit, &|run| runs.contains(&run)));
             }
             FromKeeper::Said(Report::Event(Numbered { number, event })) => {
-                self.act(|turn| turn.keeper_event(unit, event))?;
+                self.act(|turn| turn.keeper_event(unit, event));
                 self.order(unit, Order::Acknowledge { number });
-                Ok(())
             }
             FromKeeper::Said(Report::Notice(notification)) => {
-                self.act(|turn| turn.keeper_event(unit, KeeperEvent::Notify(notification)))
+                self.act(|turn| turn.keeper_event(unit, KeeperEvent::Notify(notification)));
             }
             FromKeeper::Said(report) => {
                 for waiting in self.surveys.remove(unit).unwrap_or_default() {
                     // A client that has gone does not need it.
                     let _ = waiting.send(report.clone());
                 }
-                Ok(())
             }
             FromKeeper::Gone { reason } => {
                 self.bury(unit, invocation, reason);
-                Ok(())
             }
         }
     }
@@ -189,20 +181,15 @@ impl Daemon {
     }
 
     /// Tells the engine of a keeper that was lost, unless the unit has moved on.
-    pub(super) fn mourn(
-        &mut self,
-        unit: &UnitName,
-        invocation: &str,
-        reason: String,
-    ) -> Result<(), DaemonError> {
+    pub(super) fn mourn(&mut self, unit: &UnitName, invocation: &str, reason: String) {
         let current = self
             .engine
             .runtime(unit)
             .and_then(|r| r.invocation.as_deref());
         if current != Some(invocation) {
-            return Ok(());
+            return;
         }
-        self.act(|turn| turn.keeper_event(unit, KeeperEvent::Lost { reason }))
+        self.act(|turn| turn.keeper_event(unit, KeeperEvent::Lost { reason }));
     }
 
     pub(super) fn remains(&self, invocation: &str) -> Remains {

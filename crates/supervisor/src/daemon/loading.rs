@@ -10,7 +10,7 @@ use transom_host::access::{self, Access, AccountId};
 use transom_host::files::{self, Files};
 use transom_host::machine::Machine;
 
-use super::{Config, Daemon, DaemonError};
+use super::{Config, Daemon};
 use crate::control::protocol::LoadState;
 use crate::engine::{Catalog, Definition};
 use crate::unit::load::{LoadError, LoadOutcome, UnitStore};
@@ -159,10 +159,7 @@ fn specifiers(config: &Config, machine: &dyn Machine) -> SpecifierContext {
 impl Daemon {
     /// Makes sure that units named in a request are known, if there are files for them, and gives
     /// their real names.
-    pub(super) fn ensure_loaded(
-        &mut self,
-        names: &[UnitName],
-    ) -> Result<Vec<UnitName>, DaemonError> {
+    pub(super) fn ensure_loaded(&mut self, names: &[UnitName]) -> Vec<UnitName> {
         let missing: Vec<UnitName> = names
             .iter()
             .filter(|name| {
@@ -176,29 +173,29 @@ impl Daemon {
             let loader = Loader::new(&self.config, &self.machine);
             let present = self.engine.catalog().without(&missing);
             let catalog = loader.extend(&present, &missing);
-            self.act(|turn| turn.replace_catalog(catalog))?;
+            self.act(|turn| turn.replace_catalog(catalog));
         }
         let catalog = self.engine.catalog();
-        Ok(names
+        names
             .iter()
             .map(|name| catalog.canonical(name).clone())
-            .collect())
+            .collect()
     }
 
     /// Reads all unit files anew, and says what is wrong with them. If they cannot be read, what was
     /// known stays.
-    pub(super) fn reload_files(&mut self) -> Result<Result<Vec<String>, String>, DaemonError> {
+    pub(super) fn reload_files(&mut self) -> Result<Vec<String>, String> {
         let known: Vec<UnitName> = self.engine.known().map(|(name, _)| name.clone()).collect();
         let catalog = match Loader::new(&self.config, &self.machine).load_all(&known) {
             Ok(catalog) => catalog,
-            Err(error) => return Ok(Err(super::keepers::chain(&error))),
+            Err(error) => return Err(super::keepers::chain(&error)),
         };
         let warnings = catalog
             .names()
             .filter_map(|name| catalog.definition(name))
             .flat_map(|definition| definition.problems.clone())
             .collect();
-        self.act(|turn| turn.replace_catalog(catalog))?;
-        Ok(Ok(warnings))
+        self.act(|turn| turn.replace_catalog(catalog));
+        Ok(warnings)
     }
 }

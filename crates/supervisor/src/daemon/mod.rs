@@ -136,7 +136,7 @@ pub async fn run(
     let listener = Listener::bind(&endpoint, Access::OwnerOnly).map_err(DaemonError::Listen)?;
     let (open, mut conversations) = mpsc::channel(1);
     let door = tokio::spawn(control::serve(listener, daemon.inbox.clone(), open));
-    daemon.resume_or_boot()?;
+    daemon.resume_or_boot();
     tracing::info!(
         units = daemon.engine.catalog().names().count(),
         "supervisor is ready"
@@ -154,17 +154,17 @@ pub async fn run(
             () = &mut stop, if !stopping => {
                 stopping = true;
                 last_call = Some(tokio::time::Instant::now() + SHUTDOWN_LIMIT);
-                daemon.begin_shutdown()?;
+                daemon.begin_shutdown();
             }
             Some(arrival) = inbox.recv() => {
-                let asked = daemon.take_in(arrival)?;
+                let asked = daemon.take_in(arrival);
                 if asked == Next::Shutdown && !stopping {
                     stopping = true;
                     last_call = Some(tokio::time::Instant::now() + SHUTDOWN_LIMIT);
-                    daemon.begin_shutdown()?;
+                    daemon.begin_shutdown();
                 }
             }
-            () = tokio::time::sleep(idle) => daemon.act(|turn| { turn.tick(); })?,
+            () = tokio::time::sleep(idle) => daemon.act(|turn| { turn.tick(); }),
             () = until(last_call) => {
                 tracing::warn!("not everything stopped in time; the keepers hold what is left");
                 break;
@@ -305,7 +305,7 @@ impl Daemon {
         clock::now(&self.machine)
     }
 
-    fn take_in(&mut self, arrival: Arrival) -> Result<Next, DaemonError> {
+    fn take_in(&mut self, arrival: Arrival) -> Next {
         match arrival {
             Arrival::Request { request, reply } => self.answer(request, reply),
             Arrival::Keeper {
@@ -313,36 +313,36 @@ impl Daemon {
                 invocation,
                 message,
             } => {
-                self.hear(&unit, &invocation, message)?;
-                Ok(Next::GoOn)
+                self.hear(&unit, &invocation, message);
+                Next::GoOn
             }
             Arrival::Buried {
                 unit,
                 invocation,
                 reason,
             } => {
-                self.mourn(&unit, &invocation, reason)?;
-                Ok(Next::GoOn)
+                self.mourn(&unit, &invocation, reason);
+                Next::GoOn
             }
         }
     }
 
     /// One step: decide, remember, do. In this order, whatever happens.
-    fn act<T>(&mut self, decide: impl FnOnce(&mut Turn<'_>) -> T) -> Result<T, DaemonError> {
+    fn act<T>(&mut self, decide: impl FnOnce(&mut Turn<'_>) -> T) -> T {
         let now = self.now();
         let mut turn = self.engine.turn(now);
         let decided = decide(&mut turn);
         let effects = turn.finish();
         self.save();
-        self.execute(effects)?;
-        Ok(decided)
+        self.execute(effects);
+        decided
     }
 
-    fn begin_shutdown(&mut self) -> Result<(), DaemonError> {
+    fn begin_shutdown(&mut self) {
         tracing::info!("stopping all units");
         self.act(|turn| {
             turn.shut_down();
-        })
+        });
     }
 
     /// The log of a unit that has no keeper now; with a keeper, the keeper writes.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::{Daemon, DaemonError, Next};
+use super::{Daemon, Next};
 use crate::control::protocol::{
     Answer, JobOutcome, JobResult, JobVerb, ProcessLine, Request, RequestError, UnitStatus, Whom,
 };
@@ -63,11 +63,7 @@ impl Waiter {
 }
 
 impl Daemon {
-    pub(super) fn answer(
-        &mut self,
-        request: Request,
-        reply: oneshot::Sender<Answer>,
-    ) -> Result<Next, DaemonError> {
+    pub(super) fn answer(&mut self, request: Request, reply: oneshot::Sender<Answer>) -> Next {
         let answer = match request {
             Request::Ping => Answer::Pong {
                 version: self.config.version.clone(),
@@ -88,17 +84,17 @@ impl Daemon {
             Request::List { patterns } => {
                 let names = self.matching(&patterns);
                 self.inspect(names, reply);
-                return Ok(Next::GoOn);
+                return Next::GoOn;
             }
             Request::Inspect { units } => match names(&units) {
                 Ok(names) => {
-                    let names = self.ensure_loaded(&names)?;
+                    let names = self.ensure_loaded(&names);
                     self.inspect(names, reply);
-                    return Ok(Next::GoOn);
+                    return Next::GoOn;
                 }
                 Err(error) => Answer::Failed { error },
             },
-            Request::DaemonReload => match self.reload_files()? {
+            Request::DaemonReload => match self.reload_files() {
                 Ok(warnings) => Answer::Done { warnings },
                 Err(message) => Answer::Failed {
                     error: RequestError::BadRequest { message },
@@ -106,7 +102,7 @@ impl Daemon {
             },
             Request::ResetFailed { units } => match self.failed_units(&units) {
                 Ok(names) => {
-                    self.act(|turn| names.iter().for_each(|name| turn.reset_failed(name)))?;
+                    self.act(|turn| names.iter().for_each(|name| turn.reset_failed(name)));
                     Answer::Done {
                         warnings: Vec::new(),
                     }
@@ -117,12 +113,12 @@ impl Daemon {
                 let _ = reply.send(Answer::Done {
                     warnings: Vec::new(),
                 });
-                return Ok(Next::Shutdown);
+                return Next::Shutdown;
             }
         };
         // A client that has gone does not need it.
         let _ = reply.send(answer);
-        Ok(Next::GoOn)
+        Next::GoOn
     }
 
     fn start_jobs(
@@ -131,15 +127,15 @@ impl Daemon {
         units: &[String],
         no_block: bool,
         reply: oneshot::Sender<Answer>,
-    ) -> Result<Next, DaemonError> {
+    ) -> Next {
         let names = match names(units) {
             Ok(names) => names,
             Err(error) => {
                 let _ = reply.send(Answer::Failed { error });
-                return Ok(Next::GoOn);
+                return Next::GoOn;
             }
         };
-        let names = self.ensure_loaded(&names)?;
+        let names = self.ensure_loaded(&names);
         let now = self.now();
         let mut turn = self.engine.turn(now);
         let accepted = turn.request(verb, &names);
@@ -177,8 +173,8 @@ impl Daemon {
             }
         }
         self.save();
-        self.execute(effects)?;
-        Ok(Next::GoOn)
+        self.execute(effects);
+        Next::GoOn
     }
 
     fn kill(&mut self, units: &[String], signal: &str, whom: Whom) -> Answer {

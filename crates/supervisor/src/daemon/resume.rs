@@ -2,8 +2,8 @@
 
 use transom_host::files::Files;
 
+use super::Daemon;
 use super::keepers::group_of;
-use super::{Daemon, DaemonError};
 use crate::control::protocol::JobVerb;
 use crate::keeper::protocol::{RECORD_FILE, Record};
 use crate::unit::UnitName;
@@ -11,7 +11,7 @@ use crate::unit::UnitName;
 const LARGEST_RECORD: u64 = 16 << 20;
 
 impl Daemon {
-    pub(super) fn resume_or_boot(&mut self) -> Result<(), DaemonError> {
+    pub(super) fn resume_or_boot(&mut self) {
         let fresh = self.engine.known().next().is_none();
         let kept: Vec<(UnitName, String)> = self
             .engine
@@ -21,16 +21,15 @@ impl Daemon {
             .collect();
         self.sweep_keepers(&kept);
         for (unit, invocation) in &kept {
-            self.meet_again(unit, invocation)?;
+            self.meet_again(unit, invocation);
         }
         self.act(|turn| {
             turn.resume_jobs();
-        })?;
+        });
         self.processes.sweep();
         if fresh {
-            self.boot_units()?;
+            self.boot_units();
         }
-        Ok(())
     }
 
     /// Ends keepers of which the memory knows nothing: their daemon died before it could close them, or
@@ -54,15 +53,15 @@ impl Daemon {
     }
 
     /// Finds the keeper of a unit that was running when the last daemon died.
-    fn meet_again(&mut self, unit: &UnitName, invocation: &str) -> Result<(), DaemonError> {
+    fn meet_again(&mut self, unit: &UnitName, invocation: &str) {
         let Some(record) = self.read_record(invocation) else {
             // Asked for, but it never came up: ask again. Its commands follow when it answers.
             self.remains(invocation).end();
             if let Err(reason) = self.open_keeper(unit, invocation) {
-                let effects = self.lose(unit, reason)?;
-                self.execute(effects)?;
+                let effects = self.lose(unit, reason);
+                self.execute(effects);
             }
-            return Ok(());
+            return;
         };
         let alive = matches!(
             self.processes.adopt(&record.keeper, &group_of(invocation)),
@@ -71,14 +70,13 @@ impl Daemon {
         if alive {
             tracing::info!(%unit, "taking over from an earlier supervisor");
             self.converse_with(unit, invocation);
-            return Ok(());
+            return;
         }
         for numbered in record.events {
-            self.act(|turn| turn.keeper_event(unit, numbered.event))?;
+            self.act(|turn| turn.keeper_event(unit, numbered.event));
         }
         let reason = "its keeper ended while no supervisor was there".to_owned();
         self.bury(unit, invocation, reason);
-        Ok(())
     }
 
     fn read_record(&self, invocation: &str) -> Option<Record> {
@@ -88,16 +86,16 @@ impl Daemon {
     }
 
     /// The first start after boot: brings up the default target.
-    fn boot_units(&mut self) -> Result<(), DaemonError> {
+    fn boot_units(&mut self) {
         let target = self
             .engine
             .catalog()
             .canonical(&self.config.default_target)
             .clone();
         if self.engine.catalog().unit(&target).is_none() {
-            return Ok(());
+            return;
         }
-        match self.act(|turn| turn.request(JobVerb::Start, std::slice::from_ref(&target)))? {
+        match self.act(|turn| turn.request(JobVerb::Start, std::slice::from_ref(&target))) {
             Ok((_, warnings)) => {
                 for warning in warnings {
                     tracing::warn!("{warning}");
@@ -105,6 +103,5 @@ impl Daemon {
             }
             Err(error) => tracing::error!(%target, error = %error, "cannot be reached"),
         }
-        Ok(())
     }
 }
