@@ -7,6 +7,8 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram as StdDatagram};
 
+use std::time::Duration;
+
 use camino::Utf8Path;
 use nix::sys::socket::sockopt::PassCred;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, UnixAddr, recvmsg, setsockopt};
@@ -15,6 +17,9 @@ use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
 use super::{LONGEST_MESSAGE, Message, NotifyError, Sender};
+
+/// How long a service waits for a supervisor whose queue is full.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The longest path that fits a Unix socket address.
 const LONGEST_PATH: usize = 107;
@@ -108,6 +113,8 @@ fn read_one(socket: &UnixDatagram) -> io::Result<Message> {
 
 pub(super) fn send(address: &str, text: &str) -> io::Result<()> {
     let socket = StdDatagram::unbound()?;
+    // A supervisor that does not read must not hold up its service for ever.
+    socket.set_write_timeout(Some(PATIENCE))?;
     socket.send_to_addr(text.as_bytes(), &resolve(address)?)?;
     Ok(())
 }

@@ -243,12 +243,10 @@ fn write_whole(path: &Utf8Path, text: &str) -> io::Result<()> {
 /// Runs `main` until it returns; SIGTERM and SIGINT ask it to stop. Systemd, if it started us, is
 /// told when the daemon is ready and when it stops. Once per process.
 pub fn run_as_service(name: &str, main: ServiceMain) -> Result<Ran, RunError> {
-    let notifier = Notifier::from_environment().map_err(|source| RunError::Connect {
-        name: name.to_owned(),
-        source,
-    })?;
+    let notifier = Notifier::from_environment();
     let on_ready = notifier.clone();
-    let token = StopToken::with_ready(move || tell(&on_ready, "READY=1"));
+    let (ready_name, stop_name) = (name.to_owned(), name.to_owned());
+    let token = StopToken::with_ready(move || tell(&ready_name, &on_ready, "READY=1"));
     let fresh = Pipe::open().map_err(|source| RunError::Signals { source })?;
     if PIPE.set(fresh).is_err() {
         return Err(RunError::Twice);
@@ -258,7 +256,7 @@ pub fn run_as_service(name: &str, main: ServiceMain) -> Result<Ran, RunError> {
     let stop = token.clone();
     let thread = std::thread::Builder::new()
         .name("signals".to_owned())
-        .spawn(move || wait_for_signals(pipe, &stop, &notifier))
+        .spawn(move || wait_for_signals(pipe, &stop, &stop_name, &notifier))
         .map_err(|source| RunError::Signals { source })?;
     let code = main(token);
     drop(handlers);
@@ -272,9 +270,9 @@ pub fn run_as_service(name: &str, main: ServiceMain) -> Result<Ran, RunError> {
     Ok(Ran::Finished(code))
 }
 
-fn tell(notifier: &Notifier, message: &str) {
+fn tell(name: &str, notifier: &Notifier, message: &str) {
     if let Err(error) = notifier.send(message) {
-        tracing::warn!(%error, message, "could not tell systemd");
+        tracing::warn!(name, %error, message, "could not tell systemd");
     }
 }
 
@@ -283,13 +281,13 @@ const SIGNAL: u8 = 1;
 const DONE: u8 = 0;
 
 /// Passes signals on until the work is done.
-fn wait_for_signals(pipe: &Pipe, stop: &StopToken, notifier: &Notifier) {
+fn wait_for_signals(pipe: &Pipe, stop: &StopToken, name: &str, notifier: &Notifier) {
     let mut byte = [0_u8; 1];
     loop {
         match rustix::io::read(&pipe.reader, &mut byte) {
             Ok(1) if byte[0] == SIGNAL => {
                 if !stop.is_stopped() {
-                    tell(notifier, "STOPPING=1");
+                    tell(name, notifier, "STOPPING=1");
                 }
                 stop.request_stop();
             }
