@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{interval, sleep};
 use transom_host::files::{self, Access as FileAccess, Files};
 use transom_host::ipc::{self, Access, Endpoint, LineStream, Listener};
 use transom_host::notify;
@@ -30,8 +30,10 @@ use crate::engine::{KeeperEvent, Notification, Role, RunId};
 use crate::logs::{LogWriter, Stream};
 use crate::unit::Signal;
 
-/// How often a keeper looks whether the last process of its unit has gone, while someone waits.
-const LOOK_FOR_EMPTY: Duration = Duration::from_millis(50);
+/// How soon a keeper looks again whether the last process of its unit has gone, while someone waits.
+/// Looking means to look at every process of the machine, so the pauses grow.
+const FIRST_LOOK: Duration = Duration::from_millis(20);
+const LAST_LOOK: Duration = Duration::from_secs(1);
 /// How often it collects orphans of the service otherwise.
 const HOUSEKEEPING: Duration = Duration::from_secs(5);
 /// How many of the latest commands are remembered, so that one told again does not run again.
@@ -97,6 +99,7 @@ pub async fn run(folder: &Utf8Path) -> Result<(), KeeperError> {
         last: None,
         notified: Notification::default(),
         someone_waits_for_empty: false,
+        next_look: FIRST_LOOK,
         unsaved: false,
         closing: false,
     };
@@ -125,6 +128,7 @@ struct Keeper {
     /// What the service has said so far.
     notified: Notification,
     someone_waits_for_empty: bool,
+    next_look: Duration,
     /// The record on disk is older than ours, because it could not be written.
     unsaved: bool,
     closing: bool,
@@ -138,8 +142,6 @@ impl Keeper {
         mut mailbox: mpsc::Receiver<Happening>,
     ) -> Result<(), KeeperError> {
         let mut daemon: Option<LineStream<ipc::Stream>> = None;
-        let mut look = interval(LOOK_FOR_EMPTY);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut housekeeping = interval(HOUSEKEEPING);
         while !self.closing {
             let reports = tokio::select! {
@@ -157,7 +159,10 @@ impl Keeper {
                 Some(message) = next_notification(&mut notifications) => {
                     self.notified(&message)
                 }
-                _ = look.tick(), if self.someone_waits_for_empty => self.look_for_empty(),
+                () = sleep(self.next_look), if self.someone_waits_for_empty => {
+                    self.next_look = (self.next_look * 2).min(LAST_LOOK);
+                    self.look_for_empty()
+                }
                 _ = housekeeping.tick() => { self.keep_house(); Vec::new() }
             };
             for report in reports {
@@ -211,6 +216,7 @@ impl Keeper {
             } => {
                 self.signal(signal, whom);
                 self.someone_waits_for_empty |= until_empty;
+                self.next_look = FIRST_LOOK;
                 if until_empty {
                     self.look_for_empty()
                 } else {
