@@ -102,7 +102,15 @@ impl Node {
     pub(crate) fn shut_down(&self, daemon: &Running) -> Result<()> {
         self.service(&["shutdown"])?;
         let status = daemon.wait(SOON)?;
-        ensure!(status.success(), "the supervisor ended with {status}");
+        let said = daemon.stderr()?;
+        ensure!(
+            status.success(),
+            "the supervisor ended with {status}: {said}"
+        );
+        ensure!(
+            !said.contains("panicked"),
+            "a thread of the supervisor panicked: {said}"
+        );
         Ok(())
     }
 

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use transom_testkit::eventually;
 
-use crate::{NEIGHBOUR, Node, Service, WEB, mixed_lab, on_each};
+use crate::{NEIGHBOUR, Node, SOON, Service, WEB, mixed_lab, on_each};
 
 /// How long to try to reach a host that cannot be reached. Nothing is lost if it is too short.
 const IN_VAIN: Duration = Duration::from_secs(1);
@@ -55,6 +56,12 @@ fn enabled_services_come_up_by_themselves_after_a_power_cut() {
         serve(node)?;
         node.service(&["disable", NEIGHBOUR])?;
         let first = node.wait_until_active(WEB)?;
+        // It is read from a pipe, and what is in the pipe is lost with the power.
+        eventually("the log of the first start", SOON, || {
+            let logs = node.logs(WEB)?;
+            ensure!(logs.contains(": listening on"), "{logs}");
+            Ok(())
+        })?;
         let (memory, boot) = node.memory()?;
         node.host.stop()?;
         node.host.start()?;

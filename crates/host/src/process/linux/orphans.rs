@@ -9,7 +9,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, getpid, getsid, kill_process, set_child_subreaper, waitid,
+    Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, set_child_subreaper, waitid,
 };
 
 use super::procfs;
@@ -57,11 +57,12 @@ pub fn reap_orphans() -> usize {
 }
 
 pub(super) fn reap() -> usize {
-    let Ok(own_session) = getsid(None) else {
+    let me = std::process::id();
+    // Not `getsid`: the session is 0 where its leader cannot be seen, as in a container that was
+    // entered from outside, and no number of a process is 0.
+    let Some(own_session) = procfs::entry(me).map(|entry| entry.session) else {
         return 0;
     };
-    let own_session = own_session.as_raw_nonzero().get().unsigned_abs();
-    let me = std::process::id();
     let owned = owned();
     procfs::all()
         .into_iter()
