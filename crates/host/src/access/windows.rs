@@ -27,7 +27,7 @@ use windows::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
 use windows::core::{BOOL, HSTRING, PCWSTR, PWSTR};
 
 use super::sddl::{self, Kind};
-use super::{Access, AccessError, Account, AccountId, Privacy, Restricted};
+use super::{Access, AccessError, Account, AccountId, Privacy, Restricted, steps_down};
 
 /// A file attribute: the file is a link or junction.
 const REPARSE_POINT: u32 = 0x400;
@@ -91,6 +91,41 @@ impl Access for WindowsAccess {
         }
         let sid = sid_of_name(name).map_err(failed)?;
         account_of_sid(&sid).map_err(failed)
+    }
+
+    fn group(&self, name: &str) -> Result<u32, AccessError> {
+        Err(AccessError::GroupsNotSupported {
+            name: name.to_owned(),
+        })
+    }
+
+    fn ensure_folder(
+        &self,
+        base: &Utf8Path,
+        name: &Utf8Path,
+        _owner: Option<&Account>,
+        _mode: u32,
+    ) -> Result<(), AccessError> {
+        let steps = steps_down(name)?;
+        let failed = |path: &Utf8Path, source| AccessError::Folder {
+            path: path.to_owned(),
+            source,
+        };
+        fs_err::create_dir_all(base).map_err(|source| failed(base, source))?;
+        let mut path = base.to_owned();
+        for step in steps {
+            path.push(step);
+            match fs_err::create_dir(&path) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(failed(&path, error));
+                }
+                _ => {}
+            }
+            if kind_of(&path, |source| failed(&path, source))? != Kind::Folder {
+                return Err(failed(&path, io::ErrorKind::NotADirectory.into()));
+            }
+        }
+        Ok(())
     }
 
     fn current_account(&self) -> Result<Account, AccessError> {
