@@ -17,6 +17,7 @@ fn restricting_is_seen_or_reported(access: &dyn Access, path: &Utf8Path) {
     match access.restrict_to_owner(path).unwrap() {
         Restricted::Verified => {
             assert_eq!(access.check_private(path).unwrap(), Privacy::Private);
+            assert_eq!(access.check_unchangeable(path).unwrap(), Privacy::Private);
         }
         Restricted::NotVerified { why } => {
             assert!(!why.is_empty());
@@ -32,8 +33,12 @@ fn restricting_is_seen_or_reported(access: &dyn Access, path: &Utf8Path) {
 fn a_missing_file_is_an_error_with_its_path(access: &dyn Access, missing: &Utf8Path) {
     let error = access.restrict_to_owner(missing).unwrap_err();
     assert!(error.to_string().contains(missing.as_str()), "{error}");
-    let error = access.check_private(missing).unwrap_err();
-    assert!(matches!(error, AccessError::Read { .. }), "{error}");
+    for error in [
+        access.check_private(missing).unwrap_err(),
+        access.check_unchangeable(missing).unwrap_err(),
+    ] {
+        assert!(matches!(error, AccessError::Read { .. }), "{error}");
+    }
 }
 
 fn the_current_user_is_found_by_name(access: &dyn Access) {
@@ -177,6 +182,21 @@ mod linux {
             Restricted::Verified
         );
         assert_eq!(mode(&folder), 0o700);
+    }
+
+    #[test]
+    fn a_folder_that_others_only_read_is_unchangeable() {
+        let (_keep, folder) = folder();
+        for (bits, is_private) in [
+            (0o755, true),
+            (0o775, false),
+            (0o757, false),
+            (0o1777, false),
+        ] {
+            fs_err::set_permissions(&folder, std::fs::Permissions::from_mode(bits)).unwrap();
+            let found = Native.check_unchangeable(&folder).unwrap();
+            assert_eq!(found == Privacy::Private, is_private, "{bits:o} {found:?}");
+        }
     }
 
     #[test]

@@ -38,7 +38,8 @@ impl Access for UnixAccess {
             _ => Mode::RUSR | Mode::WUSR,
         };
         change_mode(&handle, mode.as_raw_mode()).map_err(failed)?;
-        match judge(&rustix::fs::fstat(&handle).map_err(failed)?) {
+        let after = rustix::fs::fstat(&handle).map_err(failed)?;
+        match judge(&after, Mode::RWXG, Mode::RWXO) {
             Privacy::Private => Ok(Restricted::Verified),
             Privacy::Exposed { who } => Ok(Restricted::NotVerified {
                 why: format!("it is still open to {}", who.join(", ")),
@@ -48,18 +49,11 @@ impl Access for UnixAccess {
     }
 
     fn check_private(&self, path: &Utf8Path) -> Result<Privacy, AccessError> {
-        let failed = |errno: Errno| AccessError::Read {
-            path: path.to_owned(),
-            source: errno.into(),
-        };
-        let handle = open(path).map_err(failed)?;
-        let stat = rustix::fs::fstat(&handle).map_err(failed)?;
-        if file_type(&stat) == FileType::Symlink {
-            return Err(AccessError::Link {
-                path: path.to_owned(),
-            });
-        }
-        Ok(judge(&stat))
+        Ok(judge(&look_at(path)?, Mode::RWXG, Mode::RWXO))
+    }
+
+    fn check_unchangeable(&self, path: &Utf8Path) -> Result<Privacy, AccessError> {
+        Ok(judge(&look_at(path)?, Mode::WGRP, Mode::WOTH))
     }
 
     fn account(&self, name: &str) -> Result<Account, AccessError> {
@@ -134,6 +128,22 @@ impl Access for UnixAccess {
     }
 }
 
+/// Owner and mode of what is at `path`; a link is refused.
+fn look_at(path: &Utf8Path) -> Result<Stat, AccessError> {
+    let failed = |errno: Errno| AccessError::Read {
+        path: path.to_owned(),
+        source: errno.into(),
+    };
+    let handle = open(path).map_err(failed)?;
+    let stat = rustix::fs::fstat(&handle).map_err(failed)?;
+    if file_type(&stat) == FileType::Symlink {
+        return Err(AccessError::Link {
+            path: path.to_owned(),
+        });
+    }
+    Ok(stat)
+}
+
 fn open(path: &Utf8Path) -> rustix::io::Result<OwnedFd> {
     rustix::fs::open(
         path.as_std_path(),
@@ -179,18 +189,18 @@ fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-/// Private means: owned by us or by root, and closed to group and others.
-fn judge(stat: &Stat) -> Privacy {
+/// Private means: owned by us or by root, and without these rights of group and others.
+fn judge(stat: &Stat, of_group: Mode, of_others: Mode) -> Privacy {
     let mode = Mode::from_raw_mode(stat.st_mode);
     let mut who = Vec::new();
     let us = rustix::process::geteuid().as_raw();
     if stat.st_uid != us && stat.st_uid != 0 {
         who.push(format!("its owner, user {}", stat.st_uid));
     }
-    if mode.intersects(Mode::RWXG) {
+    if mode.intersects(of_group) {
         who.push(format!("group {}", stat.st_gid));
     }
-    if mode.intersects(Mode::RWXO) {
+    if mode.intersects(of_others) {
         who.push("everyone".to_owned());
     }
     if who.is_empty() {

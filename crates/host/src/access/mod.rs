@@ -29,6 +29,9 @@ pub trait Access: Send + Sync {
     /// Who else could read the file or folder.
     fn check_private(&self, path: &Utf8Path) -> Result<Privacy, AccessError>;
 
+    /// Who else could change the file, or put something into the folder. `Private`: nobody.
+    fn check_unchangeable(&self, path: &Utf8Path) -> Result<Privacy, AccessError>;
+
     /// The account of a user given by name, or by number or SID.
     fn account(&self, name: &str) -> Result<Account, AccessError>;
 
@@ -71,7 +74,7 @@ pub enum Restricted {
     NotVerified { why: String },
 }
 
-/// Who could read a file besides its owner and the administrators.
+/// Who could read, or change, a file besides its owner and the administrators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Privacy {
     Private,

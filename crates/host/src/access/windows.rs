@@ -58,14 +58,13 @@ impl Access for WindowsAccess {
     }
 
     fn check_private(&self, path: &Utf8Path) -> Result<Privacy, AccessError> {
-        let failed = |source| AccessError::Read {
-            path: path.to_owned(),
-            source,
-        };
-        kind_of(path, failed)?;
-        let user = current_sid().map_err(|source| AccessError::CurrentUser { source })?;
-        let descriptor = access_list(path).map_err(failed)?;
+        let (descriptor, user) = look_at(path)?;
         Ok(sddl::judge(&descriptor, &user))
+    }
+
+    fn check_unchangeable(&self, path: &Utf8Path) -> Result<Privacy, AccessError> {
+        let (descriptor, user) = look_at(path)?;
+        Ok(sddl::judge_change(&descriptor, &user))
     }
 
     fn account(&self, name: &str) -> Result<Account, AccessError> {
@@ -140,6 +139,17 @@ impl Access for WindowsAccess {
             source: error.into(),
         })
     }
+}
+
+/// The descriptor of what is at `path`, and who we are; a link is refused.
+fn look_at(path: &Utf8Path) -> Result<(String, String), AccessError> {
+    let failed = |source| AccessError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    kind_of(path, failed)?;
+    let user = current_sid().map_err(|source| AccessError::CurrentUser { source })?;
+    Ok((access_list(path).map_err(failed)?, user))
 }
 
 /// Whether the path is a file or a folder; a link is refused.
