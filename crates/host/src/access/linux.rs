@@ -101,7 +101,7 @@ impl Access for UnixAccess {
         for step in steps {
             path.push(step);
             // Closed to others until its owner and mode are set.
-            let made = match rustix::fs::mkdirat(&folder, step, Mode::RWXU) {
+            let is_new = match rustix::fs::mkdirat(&folder, step, Mode::RWXU) {
                 Ok(()) => true,
                 Err(Errno::EXIST) => false,
                 Err(errno) => return Err(failed(&path, errno)),
@@ -109,7 +109,7 @@ impl Access for UnixAccess {
             let flags = flags | OFlags::NOFOLLOW;
             folder = rustix::fs::openat(&folder, step, flags, Mode::empty())
                 .map_err(|errno| failed(&path, errno))?;
-            if made && path != base.join(name) {
+            if is_new && path != base.join(name) {
                 change_mode(&folder, 0o755).map_err(|errno| failed(&path, errno))?;
             }
         }

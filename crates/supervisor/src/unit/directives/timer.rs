@@ -56,9 +56,11 @@ pub(super) const TABLE: &[Directive] = &[
         "AccuracySec",
         "time span",
         "How much later it may fire",
-        |_, input| match input.is_empty() {
-            true => Ok(()),
-            false => input.span().map(drop),
+        |_, input| {
+            if input.is_empty() {
+                return Ok(());
+            }
+            input.span().map(drop)
         },
         "checked only: timers fire on time",
     ),
