@@ -162,6 +162,85 @@ fn combinations_that_cannot_work_are_refused() {
 }
 
 #[test]
+fn types_that_nobody_can_follow_are_refused_with_a_way_out() {
+    for (wrong, reason) in [("forking", "first process"), ("dbus", "no D-Bus")] {
+        let text = format!("[Service]\nType={wrong}\nExecStart=/bin/true\n");
+        let unit = read("a.service", "a.service", &text, Os::Linux);
+        assert!(!unit.is_usable());
+        let found = problems(&unit);
+        assert!(found.starts_with("Error a.service:2: Type=:"), "{found}");
+        assert!(found.contains(reason), "{found}");
+        assert!(
+            found.contains("in the foreground with Type=simple"),
+            "{found}"
+        );
+    }
+}
+
+#[test]
+fn a_signal_that_reload_commands_replace_is_pointed_out() {
+    let text = "[Service]\nType=notify-reload\nExecStart=/bin/a\nExecReload=/bin/b\n";
+    let unit = read("a.service", "a.service", text, Os::Linux);
+    insta::assert_snapshot!(problems(&unit), @"Warning a.service:4: ExecReload=: these commands reload the service, so Type=notify-reload sends no signal");
+}
+
+#[test]
+fn folders_of_a_service_never_lead_out_of_their_place() {
+    let linux = ["/etc", "..", "a/../b", ".", "./a", "a/.", "a:b", "/"];
+    let windows = [
+        r"\etc", r"C:\etc", r"C:etc", r"a\..\b", r".\a", "/etc", "..",
+    ];
+    for (os, bad) in [(Os::Linux, &linux[..]), (Os::Windows, &windows[..])] {
+        for name in bad {
+            let program = match os {
+                Os::Linux => "/bin/true",
+                Os::Windows => "C:/true.exe",
+            };
+            let text = format!("[Service]\nExecStart={program}\nRuntimeDirectory='{name}' good\n");
+            let unit = read("a.service", "a.service", &text, os);
+            let names = &unit.service().unwrap().runtime_directory.names;
+            assert_eq!(names, &["good"], "{name}");
+            assert_eq!(unit.problems.len(), 1, "{name}");
+        }
+    }
+}
+
+#[test]
+fn runtime_folders_go_at_stop_unless_they_are_to_stay() {
+    let base = Utf8Path::new("/run");
+    let folders = |preserve: &str, restarting: bool| {
+        let text = format!(
+            "[Service]\nExecStart=/bin/true\nRuntimeDirectory=web/in/side web\n{preserve}\n"
+        );
+        let unit = read("a.service", "a.service", &text, Os::Linux);
+        assert_eq!(problems(&unit), "");
+        let service = unit.service().unwrap();
+        service.runtime_folders_to_remove(base, restarting)
+    };
+    // The one above first: the service could have put a link on the way to the other.
+    let all = [base.join("web"), base.join("web/in/side")];
+    assert_eq!(folders("", false), all);
+    assert_eq!(folders("", true), all);
+    let restart = "RuntimeDirectoryPreserve=restart";
+    assert_eq!(folders(restart, false), all);
+    assert!(folders(restart, true).is_empty());
+    assert!(folders("RuntimeDirectoryPreserve=yes", false).is_empty());
+}
+
+#[test]
+fn a_group_that_cannot_be_one_keeps_the_unit_from_running() {
+    for line in [
+        "Group=a b",
+        "SupplementaryGroups=good b@d",
+        "SupplementaryGroups=''",
+    ] {
+        let text = format!("[Service]\nExecStart=/bin/true\n{line}\n");
+        let unit = read("a.service", "a.service", &text, Os::Linux);
+        assert!(!unit.is_usable(), "{line}");
+    }
+}
+
+#[test]
 fn a_timer_without_any_trigger_is_refused() {
     let unit = read(
         "broken.timer",

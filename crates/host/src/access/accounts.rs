@@ -48,6 +48,18 @@ impl AccountFiles {
             .map(|entry| self.account(&entry))
     }
 
+    /// The number of a group of users by its name.
+    pub fn find_group(&self, name: &str) -> Option<u32> {
+        self.group.lines().find_map(|line| {
+            let fields: Vec<&str> = line.split(':').collect();
+            let [group, _, gid, _] = fields[..] else {
+                return None;
+            };
+            let is_meant = group == name && !name.is_empty();
+            is_meant.then(|| gid.parse().ok()).flatten()
+        })
+    }
+
     fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         self.passwd.lines().filter_map(|line| {
             let fields: Vec<&str> = line.split(':').collect();

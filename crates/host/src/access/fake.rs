@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::{Access, AccessError, Account, AccountId, Privacy, Restricted};
+use super::{Access, AccessError, Account, AccountId, Privacy, Restricted, steps_down};
 
 /// Access kept in memory.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub struct FakeAccess {
 #[derive(Debug)]
 struct State {
     files: BTreeMap<Utf8PathBuf, Privacy>,
+    folders: BTreeMap<Utf8PathBuf, (Account, u32)>,
+    groups: BTreeMap<String, u32>,
     accounts: Vec<Account>,
     elevated: bool,
 }
@@ -42,6 +44,8 @@ impl FakeAccess {
         Self {
             state: Mutex::new(State {
                 files: BTreeMap::new(),
+                folders: BTreeMap::new(),
+                groups: BTreeMap::new(),
                 accounts: vec![current],
                 elevated: true,
             }),
@@ -58,6 +62,15 @@ impl FakeAccess {
 
     pub fn add_account(&self, account: Account) {
         self.state().accounts.push(account);
+    }
+
+    pub fn add_group(&self, name: impl Into<String>, number: u32) {
+        self.state().groups.insert(name.into(), number);
+    }
+
+    /// Owner and mode of a folder that was made here.
+    pub fn folder(&self, path: &Utf8Path) -> Option<(Account, u32)> {
+        self.state().folders.get(path).cloned()
     }
 
     pub fn set_elevated(&self, elevated: bool) {
@@ -95,6 +108,11 @@ impl Access for FakeAccess {
             })
     }
 
+    /// Who can read a file here can change it.
+    fn check_unchangeable(&self, path: &Utf8Path) -> Result<Privacy, AccessError> {
+        self.check_private(path)
+    }
+
     fn account(&self, name: &str) -> Result<Account, AccessError> {
         let is_meant = |account: &&Account| {
             account.name == name
@@ -111,6 +129,42 @@ impl Access for FakeAccess {
             .ok_or_else(|| AccessError::NoSuchUser {
                 name: name.to_owned(),
             })
+    }
+
+    fn group(&self, name: &str) -> Result<u32, AccessError> {
+        let known = self.state().groups.get(name).copied();
+        known
+            .or_else(|| name.parse().ok())
+            .ok_or_else(|| AccessError::NoSuchGroup {
+                name: name.to_owned(),
+            })
+    }
+
+    fn ensure_folder(
+        &self,
+        base: &Utf8Path,
+        name: &Utf8Path,
+        owner: Option<&Account>,
+        mode: u32,
+    ) -> Result<(), AccessError> {
+        let steps = steps_down(name)?;
+        let mut state = self.state();
+        let ourselves = state.accounts[0].clone();
+        let mut path = base.to_owned();
+        for step in steps {
+            path.push(step);
+            if state.files.contains_key(&path) {
+                return Err(AccessError::Folder {
+                    path,
+                    source: io::ErrorKind::NotADirectory.into(),
+                });
+            }
+            let between = (ourselves.clone(), 0o755);
+            state.folders.entry(path.clone()).or_insert(between);
+        }
+        let owner = owner.cloned().unwrap_or(ourselves);
+        state.folders.insert(path, (owner, mode));
+        Ok(())
     }
 
     fn current_account(&self) -> Result<Account, AccessError> {

@@ -2,13 +2,15 @@
 //! is exchanged meanwhile is never the one that gets changed.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use camino::Utf8Path;
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
+use rustix::io::Errno;
 
 use super::{
     Access, AccessError, Account, AccountFiles, AccountFilesError, AccountId, Privacy, Restricted,
+    steps_down,
 };
 
 const PASSWD: &str = "/etc/passwd";
@@ -20,7 +22,7 @@ pub struct UnixAccess;
 
 impl Access for UnixAccess {
     fn restrict_to_owner(&self, path: &Utf8Path) -> Result<Restricted, AccessError> {
-        let failed = |errno: rustix::io::Errno| AccessError::Restrict {
+        let failed = |errno: Errno| AccessError::Restrict {
             path: path.to_owned(),
             source: errno.into(),
         };
@@ -35,10 +37,9 @@ impl Access for UnixAccess {
             FileType::Directory => Mode::RWXU,
             _ => Mode::RUSR | Mode::WUSR,
         };
-        // A handle opened with `O_PATH` cannot be changed itself, its name in /proc can.
-        let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&handle));
-        rustix::fs::chmod(&name, mode).map_err(failed)?;
-        match judge(&rustix::fs::fstat(&handle).map_err(failed)?) {
+        change_mode(&handle, mode.as_raw_mode()).map_err(failed)?;
+        let after = rustix::fs::fstat(&handle).map_err(failed)?;
+        match judge(&after, Mode::RWXG, Mode::RWXO) {
             Privacy::Private => Ok(Restricted::Verified),
             Privacy::Exposed { who } => Ok(Restricted::NotVerified {
                 why: format!("it is still open to {}", who.join(", ")),
@@ -48,18 +49,11 @@ impl Access for UnixAccess {
     }
 
     fn check_private(&self, path: &Utf8Path) -> Result<Privacy, AccessError> {
-        let failed = |errno: rustix::io::Errno| AccessError::Read {
-            path: path.to_owned(),
-            source: errno.into(),
-        };
-        let handle = open(path).map_err(failed)?;
-        let stat = rustix::fs::fstat(&handle).map_err(failed)?;
-        if file_type(&stat) == FileType::Symlink {
-            return Err(AccessError::Link {
-                path: path.to_owned(),
-            });
-        }
-        Ok(judge(&stat))
+        Ok(judge(&look_at(path)?, Mode::RWXG, Mode::RWXO))
+    }
+
+    fn check_unchangeable(&self, path: &Utf8Path) -> Result<Privacy, AccessError> {
+        Ok(judge(&look_at(path)?, Mode::WGRP, Mode::WOTH))
     }
 
     fn account(&self, name: &str) -> Result<Account, AccessError> {
@@ -75,6 +69,53 @@ impl Access for UnixAccess {
             })
     }
 
+    fn group(&self, name: &str) -> Result<u32, AccessError> {
+        if let Some(number) = read_account_files()?.find_group(name) {
+            return Ok(number);
+        }
+        name.parse().map_err(|_| AccessError::NoSuchGroup {
+            name: name.to_owned(),
+        })
+    }
+
+    fn ensure_folder(
+        &self,
+        base: &Utf8Path,
+        name: &Utf8Path,
+        owner: Option<&Account>,
+        mode: u32,
+    ) -> Result<(), AccessError> {
+        let steps = steps_down(name)?;
+        fs_err::create_dir_all(base).map_err(|source| AccessError::Folder {
+            path: base.to_owned(),
+            source,
+        })?;
+        let mut path = base.to_owned();
+        let failed = |path: &Utf8Path, errno: Errno| AccessError::Folder {
+            path: path.to_owned(),
+            source: errno.into(),
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut folder = rustix::fs::open(base.as_std_path(), flags, Mode::empty())
+            .map_err(|errno| failed(&path, errno))?;
+        for step in steps {
+            path.push(step);
+            // Closed to others until its owner and mode are set.
+            let is_new = match rustix::fs::mkdirat(&folder, step, Mode::RWXU) {
+                Ok(()) => true,
+                Err(Errno::EXIST) => false,
+                Err(errno) => return Err(failed(&path, errno)),
+            };
+            let flags = flags | OFlags::NOFOLLOW;
+            folder = rustix::fs::openat(&folder, step, flags, Mode::empty())
+                .map_err(|errno| failed(&path, errno))?;
+            if is_new && path != base.join(name) {
+                change_mode(&folder, 0o755).map_err(|errno| failed(&path, errno))?;
+            }
+        }
+        settle_folder(&folder, owner, mode).map_err(|errno| failed(&path, errno))
+    }
+
     fn current_account(&self) -> Result<Account, AccessError> {
         let uid = rustix::process::geteuid().as_raw();
         Ok(read_account_files()?
@@ -87,6 +128,22 @@ impl Access for UnixAccess {
     }
 }
 
+/// Owner and mode of what is at `path`; a link is refused.
+fn look_at(path: &Utf8Path) -> Result<Stat, AccessError> {
+    let failed = |errno: Errno| AccessError::Read {
+        path: path.to_owned(),
+        source: errno.into(),
+    };
+    let handle = open(path).map_err(failed)?;
+    let stat = rustix::fs::fstat(&handle).map_err(failed)?;
+    if file_type(&stat) == FileType::Symlink {
+        return Err(AccessError::Link {
+            path: path.to_owned(),
+        });
+    }
+    Ok(stat)
+}
+
 fn open(path: &Utf8Path) -> rustix::io::Result<OwnedFd> {
     rustix::fs::open(
         path.as_std_path(),
@@ -95,22 +152,55 @@ fn open(path: &Utf8Path) -> rustix::io::Result<OwnedFd> {
     )
 }
 
+fn change_mode(handle: &OwnedFd, mode: u32) -> rustix::io::Result<()> {
+    // A handle opened with `O_PATH` cannot be changed itself, its name in /proc can.
+    let name = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    rustix::fs::chmod(&name, Mode::from_raw_mode(mode))
+}
+
+/// Sets owner and mode of a folder where they differ: who is not root may not even repeat them.
+fn settle_folder(folder: &OwnedFd, owner: Option<&Account>, mode: u32) -> rustix::io::Result<()> {
+    let (user, group) = match owner.map(|owner| &owner.id) {
+        Some(AccountId::Unix { uid, gid, .. }) => (*uid, *gid),
+        // An account of Windows has no number to own a file here.
+        Some(AccountId::Windows { .. }) => return Err(Errno::INVAL),
+        None => (
+            rustix::process::geteuid().as_raw(),
+            rustix::process::getegid().as_raw(),
+        ),
+    };
+    let stat = rustix::fs::fstat(folder)?;
+    if (stat.st_uid, stat.st_gid) != (user, group) {
+        rustix::fs::chownat(
+            folder,
+            "",
+            Some(Uid::from_raw(user)),
+            Some(Gid::from_raw(group)),
+            AtFlags::EMPTY_PATH,
+        )?;
+    }
+    if Mode::from_raw_mode(stat.st_mode).as_raw_mode() != mode {
+        change_mode(folder, mode)?;
+    }
+    Ok(())
+}
+
 fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-/// Private means: owned by us or by root, and closed to group and others.
-fn judge(stat: &Stat) -> Privacy {
+/// Private means: owned by us or by root, and without these rights of group and others.
+fn judge(stat: &Stat, of_group: Mode, of_others: Mode) -> Privacy {
     let mode = Mode::from_raw_mode(stat.st_mode);
     let mut who = Vec::new();
     let us = rustix::process::geteuid().as_raw();
     if stat.st_uid != us && stat.st_uid != 0 {
         who.push(format!("its owner, user {}", stat.st_uid));
     }
-    if mode.intersects(Mode::RWXG) {
+    if mode.intersects(of_group) {
         who.push(format!("group {}", stat.st_gid));
     }
-    if mode.intersects(Mode::RWXO) {
+    if mode.intersects(of_others) {
         who.push("everyone".to_owned());
     }
     if who.is_empty() {

@@ -16,7 +16,7 @@ pub use windows::WindowsAccess as Native;
 
 use std::io;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
 pub use accounts::{AccountFiles, AccountFilesError};
 
@@ -29,8 +29,33 @@ pub trait Access: Send + Sync {
     /// Who else could read the file or folder.
     fn check_private(&self, path: &Utf8Path) -> Result<Privacy, AccessError>;
 
+    /// Who else could change the file, or put something into the folder. `Private`: nobody.
+    fn check_unchangeable(&self, path: &Utf8Path) -> Result<Privacy, AccessError>;
+
     /// The account of a user given by name, or by number or SID.
     fn account(&self, name: &str) -> Result<Account, AccessError>;
+
+    /// The number of a group of users given by name or number.
+    ///
+    /// # Platform behavior
+    ///
+    /// Windows has no such numbers: `GroupsNotSupported`.
+    fn group(&self, name: &str) -> Result<u32, AccessError>;
+
+    /// Makes sure that the folder `name` below `base` is there, belongs to `owner` (without one: to
+    /// ourselves) and has `mode`. `base` is made too when it is missing, and so is what lies between;
+    /// that stays ours. No link is followed below `base`, as others may write there.
+    ///
+    /// # Platform behavior
+    ///
+    /// On Windows owner and mode are left alone: the folder inherits its access from `base`.
+    fn ensure_folder(
+        &self,
+        base: &Utf8Path,
+        name: &Utf8Path,
+        owner: Option<&Account>,
+        mode: u32,
+    ) -> Result<(), AccessError>;
 
     /// The account that this process runs as.
     fn current_account(&self) -> Result<Account, AccessError>;
@@ -49,7 +74,7 @@ pub enum Restricted {
     NotVerified { why: String },
 }
 
-/// Who could read a file besides its owner and the administrators.
+/// Who could read, or change, a file besides its owner and the administrators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Privacy {
     Private,
@@ -81,11 +106,37 @@ pub enum AccountId {
     },
 }
 
+/// The steps from a base down to `name`. Anything that does not go strictly down is refused.
+fn steps_down(name: &Utf8Path) -> Result<Vec<&str>, AccessError> {
+    let refused = || AccessError::NotBelow {
+        name: name.to_owned(),
+    };
+    let steps: Option<Vec<&str>> = name
+        .components()
+        .map(|component| match component {
+            Utf8Component::Normal(step) if !step.contains('\0') => Some(step),
+            _ => None,
+        })
+        .collect();
+    steps.filter(|steps| !steps.is_empty()).ok_or_else(refused)
+}
+
 /// Why access could not be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     #[error("there is no user `{name}` on this machine")]
     NoSuchUser { name: String },
+    #[error("there is no group of users `{name}` on this machine")]
+    NoSuchGroup { name: String },
+    #[error("the group of users `{name}` means nothing on this system")]
+    GroupsNotSupported { name: String },
+    #[error("`{name}` is not a path below another")]
+    NotBelow { name: Utf8PathBuf },
+    #[error("could not make the folder `{path}` for its owner")]
+    Folder {
+        path: Utf8PathBuf,
+        source: io::Error,
+    },
     #[error("could not look up the user `{name}`")]
     LookUp { name: String, source: io::Error },
     #[error("the user database is not readable")]

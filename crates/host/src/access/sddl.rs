@@ -53,6 +53,21 @@ pub fn render_private(user_sid: &str, kind: Kind) -> String {
 
 /// Who besides the system, the administrators and `user_sid` a descriptor lets read.
 pub fn judge(descriptor: &str, user_sid: &str) -> Privacy {
+    // An entry that is only passed on says nothing about this object; a folder's own entries are
+    // judged again at each file.
+    let can_read =
+        |flags: &str, rights: &str| !flag_pairs(flags).any(|flag| flag == "IO") && can_read(rights);
+    judge_by(descriptor, user_sid, can_read)
+}
+
+/// Who besides the system, the administrators and `user_sid` a descriptor lets change a file, or the
+/// content of a folder: also the files that it passes the right on to.
+pub fn judge_change(descriptor: &str, user_sid: &str) -> Privacy {
+    judge_by(descriptor, user_sid, |_, rights| can_change(rights))
+}
+
+/// Who a descriptor gives a right that matters, by the flags and rights of an entry.
+fn judge_by(descriptor: &str, user_sid: &str, matters: impl Fn(&str, &str) -> bool) -> Privacy {
     let unknown = |why: &str| Privacy::Unknown {
         why: format!("{why} in `{descriptor}`"),
     };
@@ -66,7 +81,7 @@ pub fn judge(descriptor: &str, user_sid: &str) -> Privacy {
         };
     }
     let mut who = Vec::new();
-    // An owner can always give itself the right to read.
+    // An owner can always give itself any right.
     if let Some(owner) = owner(descriptor).filter(|owner| !is_trusted(owner, user_sid)) {
         who.push(format!("its owner, {}", readable_name(owner)));
     }
@@ -75,11 +90,8 @@ pub fn judge(descriptor: &str, user_sid: &str) -> Privacy {
         let [kind, flags, rights, _, _, trustee, ..] = fields[..] else {
             return unknown("an entry has too few fields");
         };
-        // An entry that is only passed on says nothing about this object; a folder's own entries
-        // are judged again at each file.
-        let applies = !flag_pairs(flags).any(|flag| flag == "IO");
         match kind {
-            "A" | "XA" | "OA" if applies && can_read(rights) && !is_trusted(trustee, user_sid) => {
+            "A" | "XA" | "OA" if matters(flags, rights) && !is_trusted(trustee, user_sid) => {
                 who.push(readable_name(trustee));
             }
             // Denials only take away; the others are about auditing and labels.
@@ -180,6 +192,24 @@ fn can_read(rights: &str) -> bool {
     })
 }
 
+/// Whether rights allow to change the content, to remove it, or to give oneself such a right.
+fn can_change(rights: &str) -> bool {
+    /// Write and append data, remove what is inside, remove, change the list, take ownership, and the
+    /// generic all and write.
+    const CHANGING: u32 =
+        0x0000_0002 | 0x0000_0004 | 0x0000_0040 | 0x0001_0000 | 0x000C_0000 | 0x5000_0000;
+    if let Some(hexadecimal) = rights.strip_prefix("0x").or(rights.strip_prefix("0X")) {
+        return u32::from_str_radix(hexadecimal, 16).map_or(true, |mask| mask & CHANGING != 0);
+    }
+    // Rights to read, execute and look at; any other, and any we do not know, counts as changing.
+    !flag_pairs(rights).all(|right| {
+        matches!(
+            right,
+            "FR" | "FX" | "GR" | "GX" | "RC" | "CC" | "SW" | "WP" | "LO"
+        )
+    })
+}
+
 fn is_trusted(trustee: &str, user_sid: &str) -> bool {
     trustee == user_sid
         || [SYSTEM, ADMINISTRATORS, OWNER_ALIASES]
@@ -197,6 +227,41 @@ fn readable_name(trustee: &str) -> String {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    #[test]
+    fn who_may_change_a_folder_is_told_from_who_may_read_it() {
+        const USER: &str = "S-1-5-21-1-2-3-1001";
+        let private = render_private(USER, Kind::Folder);
+        assert_eq!(judge_change(&private, USER), Privacy::Private);
+        // Reading and executing is no harm.
+        for rights in ["0x1200a9", "FRFX", "GRGX", "FR"] {
+            let list = format!("O:BAD:(A;OICI;FA;;;SY)(A;OICI;{rights};;;BU)");
+            assert_eq!(judge_change(&list, USER), Privacy::Private, "{rights}");
+        }
+        // What a folder right below `C:\\` inherits, in its two halves.
+        for entry in ["A;ID;0x1301bf;;;AU", "A;OICIIOID;SDGXGWGR;;;AU"] {
+            let list = format!("O:BAD:(A;OICI;FA;;;SY)({entry})");
+            let who = vec!["Authenticated Users".to_owned()];
+            assert_eq!(
+                judge_change(&list, USER),
+                Privacy::Exposed { who },
+                "{entry}"
+            );
+        }
+        for rights in [
+            "LC", "DC", "FW", "GA", "FA", "WD", "WO", "SD", "DT", "0x4", "0xz", "??",
+        ] {
+            let list = format!("O:BAD:(A;;{rights};;;WD)");
+            let found = judge_change(&list, USER);
+            assert!(matches!(found, Privacy::Exposed { .. }), "{rights}");
+        }
+        let foreign = judge_change("O:BUD:(A;;FA;;;SY)", USER);
+        assert!(matches!(foreign, Privacy::Exposed { .. }));
+        assert!(matches!(
+            judge_change("O:BA", USER),
+            Privacy::Unknown { .. }
+        ));
+    }
 
     use super::*;
 

@@ -27,7 +27,7 @@ use windows::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
 use windows::core::{BOOL, HSTRING, PCWSTR, PWSTR};
 
 use super::sddl::{self, Kind};
-use super::{Access, AccessError, Account, AccountId, Privacy, Restricted};
+use super::{Access, AccessError, Account, AccountId, Privacy, Restricted, steps_down};
 
 /// A file attribute: the file is a link or junction.
 const REPARSE_POINT: u32 = 0x400;
@@ -58,14 +58,13 @@ impl Access for WindowsAccess {
     }
 
     fn check_private(&self, path: &Utf8Path) -> Result<Privacy, AccessError> {
-        let failed = |source| AccessError::Read {
-            path: path.to_owned(),
-            source,
-        };
-        kind_of(path, failed)?;
-        let user = current_sid().map_err(|source| AccessError::CurrentUser { source })?;
-        let descriptor = access_list(path).map_err(failed)?;
+        let (descriptor, user) = look_at(path)?;
         Ok(sddl::judge(&descriptor, &user))
+    }
+
+    fn check_unchangeable(&self, path: &Utf8Path) -> Result<Privacy, AccessError> {
+        let (descriptor, user) = look_at(path)?;
+        Ok(sddl::judge_change(&descriptor, &user))
     }
 
     fn account(&self, name: &str) -> Result<Account, AccessError> {
@@ -93,6 +92,41 @@ impl Access for WindowsAccess {
         account_of_sid(&sid).map_err(failed)
     }
 
+    fn group(&self, name: &str) -> Result<u32, AccessError> {
+        Err(AccessError::GroupsNotSupported {
+            name: name.to_owned(),
+        })
+    }
+
+    fn ensure_folder(
+        &self,
+        base: &Utf8Path,
+        name: &Utf8Path,
+        _owner: Option<&Account>,
+        _mode: u32,
+    ) -> Result<(), AccessError> {
+        let steps = steps_down(name)?;
+        let failed = |path: &Utf8Path, source| AccessError::Folder {
+            path: path.to_owned(),
+            source,
+        };
+        fs_err::create_dir_all(base).map_err(|source| failed(base, source))?;
+        let mut path = base.to_owned();
+        for step in steps {
+            path.push(step);
+            match fs_err::create_dir(&path) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(failed(&path, error));
+                }
+                _ => {}
+            }
+            if kind_of(&path, |source| failed(&path, source))? != Kind::Folder {
+                return Err(failed(&path, io::ErrorKind::NotADirectory.into()));
+            }
+        }
+        Ok(())
+    }
+
     fn current_account(&self) -> Result<Account, AccessError> {
         let sid = current_sid().map_err(|source| AccessError::CurrentUser { source })?;
         account_of_sid(&sid).map_err(|error| AccessError::CurrentUser {
@@ -105,6 +139,17 @@ impl Access for WindowsAccess {
             source: error.into(),
         })
     }
+}
+
+/// The descriptor of what is at `path`, and who we are; a link is refused.
+fn look_at(path: &Utf8Path) -> Result<(String, String), AccessError> {
+    let failed = |source| AccessError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    kind_of(path, failed)?;
+    let user = current_sid().map_err(|source| AccessError::CurrentUser { source })?;
+    Ok((access_list(path).map_err(failed)?, user))
 }
 
 /// Whether the path is a file or a folder; a link is refused.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 
-use super::{GroupId, Identity, Signal, UserSpec};
+use super::{GroupId, GroupSpec, Identity, Signal, UserSpec};
 
 /// Why a program did not start. Nothing runs and nothing is left behind.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +40,22 @@ pub enum SpawnError {
     SwitchUser { user: UserSpec, source: io::Error },
     #[error("running as user `{user}` is not supported on this system")]
     UserNotSupported { user: UserSpec },
+    #[error("group of users `{group}` does not exist")]
+    UnknownGroup { group: GroupSpec },
+    #[error("could not look up the group of users `{group}`")]
+    LookUpGroup { group: GroupSpec, source: io::Error },
+    #[error("could not join the groups of users that `{program}` is to have")]
+    SwitchGroups {
+        program: Utf8PathBuf,
+        source: io::Error,
+    },
+    #[error("running in the group of users `{group}` is not supported on this system")]
+    GroupNotSupported { group: GroupSpec },
+    #[error("could not open `{path}` for input")]
+    OpenInput {
+        path: Utf8PathBuf,
+        source: io::Error,
+    },
     #[error("could not open `{path}` for output")]
     OpenOutput {
         path: Utf8PathBuf,

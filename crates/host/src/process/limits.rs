@@ -85,6 +85,8 @@ pub enum LimitKind {
     CpuSeconds,
     LockedBytes,
     AddressSpaceBytes,
+    /// Not a limit of the program, but of how long the kernel spares it.
+    OutOfMemoryScore,
 }
 
 impl fmt::Display for LimitKind {
@@ -101,6 +103,7 @@ impl fmt::Display for LimitKind {
             Self::CpuSeconds => "processor seconds",
             Self::LockedBytes => "locked memory",
             Self::AddressSpaceBytes => "address space",
+            Self::OutOfMemoryScore => "being ended when memory is short",
         })
     }
 }

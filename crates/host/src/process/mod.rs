@@ -35,7 +35,7 @@ pub use limits::{Bound, Clamped, LimitKind, LimitReport, Limits, NotEnforced};
 #[cfg(target_os = "linux")]
 pub use linux::{Native, become_subreaper, reap_orphans};
 pub use signal::{Signal, UnknownSignal};
-pub use spec::{Input, InvalidUser, Lifetime, Output, Spawn, UserSpec};
+pub use spec::{GroupSpec, Input, InvalidGroup, InvalidUser, Lifetime, Output, Spawn, UserSpec};
 #[cfg(windows)]
 pub use windows::{Native, become_subreaper, reap_orphans};
 

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use transom_host::process::{
-    Bound, Exit, LimitKind, Limits, Native, Output, Processes, Spawn, SpawnError, become_subreaper,
-    reap_orphans,
+    Bound, Exit, Input, LimitKind, Limits, Native, Output, Processes, Spawn, SpawnError,
+    become_subreaper, reap_orphans,
 };
 
 use super::backend::{PATIENCE, Started, eventually, helper, line, start, start_ready};
@@ -27,6 +27,16 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         "a_program_runs_as_another_user",
         a_program_runs_as_another_user,
     ),
+    (
+        "a_program_runs_in_the_groups_that_were_asked_for",
+        a_program_runs_in_the_groups_that_were_asked_for,
+    ),
+    ("an_unknown_group_is_refused", an_unknown_group_is_refused),
+    (
+        "the_out_of_memory_score_holds_or_is_reported",
+        the_out_of_memory_score_holds_or_is_reported,
+    ),
+    ("input_comes_from_a_file", input_comes_from_a_file),
     (
         "a_program_starts_with_clean_signals_in_its_own_session",
         a_clean_start,
@@ -139,6 +149,89 @@ fn a_program_runs_as_another_user() {
     let nobody = nix::unistd::User::from_name("nobody").unwrap().unwrap();
     let status = output_of(&spec);
     assert!(field(&status, "Uid:").starts_with(&nobody.uid.to_string()));
+}
+
+fn a_program_runs_in_the_groups_that_were_asked_for() {
+    let mut spec = cat("/proc/self/status");
+    spec.user_group = Some("23456".parse().unwrap());
+    spec.more_user_groups = vec!["34567".parse().unwrap(), "23456".parse().unwrap()];
+    if !nix::unistd::geteuid().is_root() {
+        let error = Native.spawn(&spec).unwrap_err();
+        assert!(
+            matches!(error, SpawnError::SwitchGroups { .. }),
+            "{error:?}"
+        );
+        return;
+    }
+    let status = output_of(&spec);
+    assert!(field(&status, "Uid:").starts_with("0\t"), "{status}");
+    assert_eq!(field(&status, "Gid:"), "23456\t23456\t23456\t23456");
+    assert_eq!(field(&status, "Groups:"), "23456 34567");
+    spec.user = Some("nobody".parse().unwrap());
+    let status = output_of(&spec);
+    assert_eq!(field(&status, "Gid:"), "23456\t23456\t23456\t23456");
+    assert_eq!(field(&status, "Groups:"), "23456 34567");
+    // A group by its name, and one that replaces the number of the user's own.
+    spec.user = Some("12345:1".parse().unwrap());
+    spec.user_group = Some("daemon".parse().unwrap());
+    spec.more_user_groups.clear();
+    let daemon = nix::unistd::Group::from_name("daemon").unwrap().unwrap();
+    let status = output_of(&spec);
+    assert_eq!(field(&status, "Groups:"), daemon.gid.to_string());
+}
+
+fn an_unknown_group_is_refused() {
+    let mut spec = cat("/proc/self/status");
+    spec.user_group = Some("no-such-group-at-all".parse().unwrap());
+    let error = Native.spawn(&spec).unwrap_err();
+    assert!(
+        matches!(error, SpawnError::UnknownGroup { .. }),
+        "{error:?}"
+    );
+    let mut spec = cat("/proc/self/status");
+    spec.more_user_groups = vec!["no-such-group-at-all".parse().unwrap()];
+    let error = Native.spawn(&spec).unwrap_err();
+    assert!(error.to_string().contains("no-such-group-at-all"));
+}
+
+fn the_out_of_memory_score_holds_or_is_reported() {
+    // Raising it is everybody's right; lowering it is not, not even for root in every container.
+    for (score, must_hold) in [(1000, true), (-999, false)] {
+        let mut spec = cat("/proc/self/oom_score_adj");
+        spec.out_of_memory_score = Some(score);
+        let process = start(&Native, &spec);
+        let mut text = String::new();
+        process
+            .take_stdout()
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
+        assert_eq!(process.wait(Some(PATIENCE)).unwrap(), Some(Exit::Code(0)));
+        let holds = text.trim() == score.to_string();
+        assert!(holds || !must_hold, "{text}");
+        let report = process.limits();
+        assert_eq!(
+            report.enforced.contains(&LimitKind::OutOfMemoryScore),
+            holds
+        );
+        let is_refused = |refused: &transom_host::process::NotEnforced| {
+            refused.limit == LimitKind::OutOfMemoryScore
+        };
+        assert_eq!(report.not_enforced.iter().any(is_refused), !holds);
+    }
+}
+
+fn input_comes_from_a_file() {
+    let (_guard, folder) = folder();
+    let file = folder.join("input");
+    fs_err::write(&file, "what is read").unwrap();
+    let mut spec = Spawn::new("/bin/cat");
+    spec.stdout = Output::Pipe;
+    spec.stdin = Input::File(file);
+    assert_eq!(output_of(&spec), "what is read");
+    spec.stdin = Input::File(folder.join("missing"));
+    let error = Native.spawn(&spec).unwrap_err();
+    assert!(matches!(error, SpawnError::OpenInput { .. }), "{error:?}");
 }
 
 fn a_clean_start() {

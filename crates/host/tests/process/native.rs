@@ -34,6 +34,10 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ),
     ("an_unknown_user_is_refused", an_unknown_user_is_refused),
     (
+        "an_unknown_group_of_users_is_refused",
+        an_unknown_group_of_users_is_refused,
+    ),
+    (
         "a_nul_in_an_argument_is_refused",
         a_nul_in_an_argument_is_refused,
     ),
@@ -209,6 +213,19 @@ fn an_unknown_user_is_refused() {
     };
     assert!(expected, "{error:?}");
     assert!(error.to_string().contains("no-such-user-at-all"));
+}
+
+fn an_unknown_group_of_users_is_refused() {
+    let mut spec = helper(&["run"]);
+    spec.user_group = Some("no-such-group-at-all".parse().unwrap());
+    let error = Native.spawn(&spec).unwrap_err();
+    let expected = if cfg!(windows) {
+        matches!(error, SpawnError::GroupNotSupported { .. })
+    } else {
+        matches!(error, SpawnError::UnknownGroup { .. })
+    };
+    assert!(expected, "{error:?}");
+    assert!(error.to_string().contains("no-such-group-at-all"));
 }
 
 fn a_nul_in_an_argument_is_refused() {

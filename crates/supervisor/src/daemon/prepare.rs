@@ -1,13 +1,11 @@
 //! From an `Exec…=` line to a process description: environment, user, folders, limits, streams.
 
-use std::collections::BTreeMap;
-
 use camino::{Utf8Path, Utf8PathBuf};
-use transom_host::access::{self, Access as _, Account};
-use transom_host::files::{FileError, Files, Kind};
+use transom_host::access::{self, Access as _, Account, AccountId};
+use transom_host::files::{FileError, Files};
 use transom_host::machine::Machine;
 use transom_host::notify;
-use transom_host::process::{Bound, Exit, Input, Limits, Output, Spawn, UserSpec};
+use transom_host::process::{Bound, Exit, GroupSpec, Input, Limits, Output, Spawn, UserSpec};
 use transom_model::os::Os;
 
 use super::Daemon;
@@ -15,8 +13,9 @@ use super::keepers::{chain, group_of};
 use crate::engine::{Role, Runtime};
 use crate::unit::environment_file;
 use crate::unit::service::{
-    Limit, MemoryLimit, Resource, ServiceDirectories, StandardOutput, TasksLimit, WorkingPlace,
+    Limit, MemoryLimit, Resource, StandardInput, StandardOutput, TasksLimit, WorkingPlace,
 };
+use crate::unit::variables::Variables;
 use crate::unit::{ExecCommand, Service, UnitName};
 
 const LARGEST_ENVIRONMENT_FILE: u64 = 1 << 20;
@@ -35,36 +34,29 @@ impl Daemon {
         let runtime = self.engine.runtime(unit).cloned().unwrap_or_default();
         let account = account_of(service)?;
         let mut env = self.environment(unit, service, role, &runtime, account.as_ref())?;
-        self.make_folders(service, &mut env)?;
+        self.make_folders(service, account.as_ref(), &mut env)?;
         let program = self.find_program(&command.program, &env)?;
         let mut spawn = Spawn::new(program);
-        spawn.args = command.expand(|name| env.get(name).cloned());
+        spawn.args = command.expand(|name| env.get(name).map(ToOwned::to_owned));
         spawn.arg0.clone_from(&command.argv0);
         for word in &service.unset_environment {
-            match word.split_once('=') {
-                Some((name, value)) if env.get(name).is_some_and(|present| present == value) => {
-                    env.remove(name);
-                }
-                Some(_) => {}
-                None => {
-                    env.remove(word);
-                }
-            }
+            env.unset(word);
         }
-        spawn.env = env;
+        spawn.env = env.into_map();
         spawn.directory = self.working_directory(service, account.as_ref())?;
-        spawn.user = match (&service.user, command.full_privileges) {
-            (Some(user), false) => Some(user.parse::<UserSpec>().map_err(|e| e.to_string())?),
-            _ => None,
-        };
+        if !command.full_privileges {
+            become_whom(service, &mut spawn)?;
+        }
         spawn.group = group_of(runtime.invocation.as_deref().unwrap_or_default());
         spawn.umask = Some(service.umask);
         spawn.nice = (service.nice != 0).then(|| i32::from(service.nice));
         spawn.limits = self.limits(service);
-        // Where there are no signals, the end of its input tells a service to end.
-        spawn.stdin = match self.config.os {
-            Os::Windows if role == Role::Main => Input::Pipe,
-            _ => Input::Null,
+        spawn.out_of_memory_score = service.oom_score_adjust;
+        spawn.stdin = match (&service.standard_input, self.config.os) {
+            (StandardInput::File(path), _) => Input::File(path.clone()),
+            // Where there are no signals, the end of its input tells a service to end.
+            (StandardInput::Null, Os::Windows) if role == Role::Main => Input::Pipe,
+            (StandardInput::Null, _) => Input::Null,
         };
         spawn.stdout = output(&service.standard_output, &Output::Pipe);
         spawn.stderr = output(&service.standard_error, &spawn.stdout);
@@ -78,52 +70,52 @@ impl Daemon {
         role: Role,
         runtime: &Runtime,
         account: Option<&Account>,
-    ) -> Result<BTreeMap<String, String>, String> {
+    ) -> Result<Variables, String> {
         let ours = &self.config.environment;
-        let mut env = base_environment(self.config.os, ours);
+        let mut env = Variables::of_every_service(self.config.os, ours);
         if let Some(account) = account {
-            env.insert("USER".into(), account.name.clone());
-            env.insert("LOGNAME".into(), account.name.clone());
+            env.insert("USER", account.name.clone());
+            env.insert("LOGNAME", account.name.clone());
             if let Some(home) = &account.home {
-                env.insert("HOME".into(), home.to_string());
+                env.insert("HOME", home.to_string());
             }
             if let Some(shell) = &account.shell {
-                env.insert("SHELL".into(), shell.to_string());
+                env.insert("SHELL", shell.to_string());
             }
         }
         for name in &service.pass_environment {
-            if let Some(value) = ours.get(name) {
-                env.insert(name.clone(), value.clone());
-            }
+            env.pass(ours, name);
         }
-        env.extend(service.environment.iter().cloned());
+        for (name, value) in &service.environment {
+            env.insert(name, value);
+        }
         for file in &service.environment_files {
             self.read_environment_file(unit, &file.path, file.optional, &mut env)?;
         }
         if let Some(invocation) = &runtime.invocation {
-            env.insert("INVOCATION_ID".into(), invocation.clone());
+            env.insert("INVOCATION_ID", invocation.clone());
             // Many programs treat an address where nobody listens as an error.
             if service.hears_notifications() {
                 let folder = self.keeper_folder(invocation);
-                env.insert(notify::VARIABLE.into(), notify::address(&folder));
+                env.insert(notify::VARIABLE, notify::address(&folder));
             }
         }
         if let Some(watchdog) = service.watchdog_sec {
-            env.insert("WATCHDOG_USEC".into(), watchdog.as_micros().to_string());
+            env.insert("WATCHDOG_USEC", watchdog.as_micros().to_string());
         }
         if let Some(pid) = runtime.main.as_ref().and_then(|main| main.pid) {
-            env.insert("MAINPID".into(), pid.to_string());
+            env.insert("MAINPID", pid.to_string());
         }
         if matches!(role, Role::Stop | Role::StopPost) {
-            env.insert("SERVICE_RESULT".into(), runtime.result.name().into());
+            env.insert("SERVICE_RESULT", runtime.result.name());
             if let Some(exit) = runtime.main_exit() {
                 let (code, status) = match exit {
                     Exit::Code(code) => ("exited", code.to_string()),
                     Exit::Signal(signal) => ("killed", signal.to_string()),
                     Exit::Unknown => ("unknown", String::new()),
                 };
-                env.insert("EXIT_CODE".into(), code.into());
-                env.insert("EXIT_STATUS".into(), status);
+                env.insert("EXIT_CODE", code);
+                env.insert("EXIT_STATUS", status);
             }
         }
         Ok(env)
@@ -134,7 +126,7 @@ impl Daemon {
         unit: &UnitName,
         path: &Utf8Path,
         optional: bool,
-        env: &mut BTreeMap<String, String>,
+        env: &mut Variables,
     ) -> Result<(), String> {
         let bytes = match self.files.read(path, LARGEST_ENVIRONMENT_FILE) {
             Ok(bytes) => bytes,
@@ -142,21 +134,20 @@ impl Daemon {
             Err(error) => return Err(chain(&error)),
         };
         let text = String::from_utf8(bytes).map_err(|_| format!("`{path}` is not UTF-8"))?;
-        let content =
-            environment_file::parse(&text, path, self.config.os, |name| env.get(name).cloned());
+        let content = environment_file::parse(&text, path, self.config.os, |name| {
+            env.get(name).map(ToOwned::to_owned)
+        });
         for problem in content.problems {
             tracing::warn!(%unit, "{problem}");
         }
-        env.extend(content.variables);
+        for (name, value) in content.variables {
+            env.insert(name, value);
+        }
         Ok(())
     }
 
     /// The program by its path, or by its name along the search path of the service.
-    fn find_program(
-        &self,
-        program: &str,
-        env: &BTreeMap<String, String>,
-    ) -> Result<Utf8PathBuf, String> {
+    fn find_program(&self, program: &str, env: &Variables) -> Result<Utf8PathBuf, String> {
         let os = self.config.os;
         let suffixes: &[&str] = match os {
             Os::Linux => &[""],
@@ -171,12 +162,9 @@ impl Daemon {
                 Os::Linux => ':',
                 Os::Windows => ';',
             };
-            let path = env
-                .get("PATH")
-                .or_else(|| env.get("Path"))
-                .cloned()
-                .unwrap_or_default();
-            path.split(separator)
+            env.get("PATH")
+                .unwrap_or_default()
+                .split(separator)
                 .filter(|folder| !folder.is_empty())
                 .map(|folder| Utf8Path::new(folder).join(program))
                 .collect()
@@ -224,58 +212,83 @@ impl Daemon {
         }
     }
 
-    /// `RuntimeDirectory=` and its like: made before the first command, named in the environment.
+    /// `RuntimeDirectory=` and its like: made before the first command for whom the service runs as,
+    /// named in the environment.
     fn make_folders(
         &self,
         service: &Service,
-        env: &mut BTreeMap<String, String>,
+        account: Option<&Account>,
+        env: &mut Variables,
     ) -> Result<(), String> {
+        let owner = owner_of(service, account)?;
         let places = self.config.places();
-        let all: [(&str, &ServiceDirectories, &Utf8Path); 5] = [
+        let separator = match self.config.os {
+            Os::Linux => ":",
+            Os::Windows => ";",
+        };
+        for (variable, directories, base, owner) in [
             (
                 "RUNTIME_DIRECTORY",
                 &service.runtime_directory,
                 &places.runtime_directory,
+                owner.as_ref(),
             ),
             (
                 "STATE_DIRECTORY",
                 &service.state_directory,
                 &places.state_directory,
+                owner.as_ref(),
             ),
             (
                 "CACHE_DIRECTORY",
                 &service.cache_directory,
                 &places.cache_directory,
+                owner.as_ref(),
             ),
             (
                 "LOGS_DIRECTORY",
                 &service.logs_directory,
                 &places.logs_directory,
+                owner.as_ref(),
             ),
+            // A service reads its configuration, and does not own it: as systemd has it.
             (
                 "CONFIGURATION_DIRECTORY",
                 &service.configuration_directory,
                 &places.configuration_directory,
+                None,
             ),
-        ];
-        for (variable, directories, base) in all {
+        ] {
             let mut made = Vec::new();
             for name in &directories.names {
-                let path = base.join(name);
-                self.files
-                    .create_dir_all(&path)
+                access::Native
+                    .ensure_folder(base, name, owner, directories.mode)
                     .map_err(|error| chain(&error))?;
-                let exists = self.files.metadata(&path).map_err(|error| chain(&error))?;
-                if exists.kind != Kind::Dir {
-                    return Err(format!("`{path}` is in the way of {variable}"));
-                }
-                made.push(path.to_string());
+                made.push(base.join(name).into_string());
             }
             if !made.is_empty() {
-                env.insert(variable.into(), made.join(":"));
+                env.insert(variable, made.join(separator));
             }
         }
         Ok(())
+    }
+
+    /// Removes the folders of `RuntimeDirectory=` of a service that has stopped, unless
+    /// `RuntimeDirectoryPreserve=` keeps them. `restarting`: it is about to start again.
+    #[expect(dead_code, reason = "the step that stops a unit calls it next")]
+    pub(super) fn remove_runtime_folders(&self, unit: &UnitName, restarting: bool) {
+        let Some(definition) = self.engine.catalog().unit(unit) else {
+            return;
+        };
+        let Some(service) = definition.service() else {
+            return;
+        };
+        let places = crate::unit::SpecifierContext::places(self.config.os);
+        for folder in service.runtime_folders_to_remove(&places.runtime_directory, restarting) {
+            if let Err(error) = self.files.remove_tree(&folder) {
+                tracing::warn!(%unit, %folder, error = %chain(&error), "a runtime folder is left");
+            }
+        }
     }
 
     fn limits(&self, service: &Service) -> Limits {
@@ -325,21 +338,41 @@ fn account_of(service: &Service) -> Result<Option<Account>, String> {
         .map_err(|error| chain(&error))
 }
 
-/// What every service finds in its environment.
-fn base_environment(os: Os, ours: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    match os {
-        Os::Linux => {
-            let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-            let mut env = BTreeMap::from([("PATH".to_owned(), path.to_owned())]);
-            if let Some(language) = ours.get("LANG") {
-                env.insert("LANG".into(), language.clone());
-            }
-            env
-        }
-        // Windows programs rely on the machine's own variables; there is no user's log-in to add to
-        // them.
-        Os::Windows => ours.clone(),
+/// To whom the folders of a service belong; `None`: to ourselves.
+fn owner_of(service: &Service, account: Option<&Account>) -> Result<Option<Account>, String> {
+    let Some(name) = &service.group else {
+        return Ok(account.cloned());
+    };
+    let number = access::Native.group(name).map_err(|error| chain(&error))?;
+    let mut owner = match account {
+        Some(account) => account.clone(),
+        None => access::Native
+            .current_account()
+            .map_err(|error| chain(&error))?,
+    };
+    if let AccountId::Unix { gid, .. } = &mut owner.id {
+        *gid = number;
     }
+    Ok(Some(owner))
+}
+
+/// `User=`, `Group=` and `SupplementaryGroups=`.
+fn become_whom(service: &Service, spawn: &mut Spawn) -> Result<(), String> {
+    let group = |name: &String| name.parse::<GroupSpec>().map_err(|error| error.to_string());
+    spawn.user = match &service.user {
+        Some(user) => Some(
+            user.parse::<UserSpec>()
+                .map_err(|error| error.to_string())?,
+        ),
+        None => None,
+    };
+    spawn.user_group = service.group.as_ref().map(group).transpose()?;
+    spawn.more_user_groups = service
+        .supplementary_groups
+        .iter()
+        .map(group)
+        .collect::<Result<_, _>>()?;
+    Ok(())
 }
 
 fn output(wanted: &StandardOutput, inherited: &Output) -> Output {

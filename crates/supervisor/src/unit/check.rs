@@ -64,10 +64,6 @@ fn settle_service(draft: &mut Draft) {
         Written::Not if service.service_type == ServiceType::Oneshot => None,
         Written::Not => service.timeout_start,
     };
-    service.timeout_abort = match draft.timeout_abort {
-        Written::As(timeout) => timeout,
-        Written::Not => service.timeout_stop,
-    };
     let needs_notifications = matches!(
         service.service_type,
         ServiceType::Notify | ServiceType::NotifyReload
@@ -119,11 +115,17 @@ fn check_service(draft: &Draft, problems: &mut Vec<Problem>) {
             "a service without ExecStart= cannot be restarted",
         );
     }
-    if service.service_type == ServiceType::Dbus {
-        refuse(
-            "Type",
-            "Type=dbus is not supported: there is no D-Bus; use notify or exec",
-        );
+    if let ServiceType::Forking | ServiceType::Dbus = service.service_type {
+        let reason = match service.service_type {
+            ServiceType::Forking => "a daemon that leaves its first process cannot be followed",
+            _ => "there is no D-Bus",
+        };
+        let message = format!("this type is not supported: {reason}");
+        let hint = "run the program in the foreground with Type=simple, exec or notify";
+        problems.push(Problem {
+            hint: Some(hint.to_owned()),
+            ..draft.problem(Severity::Error, "Type", message)
+        });
     }
     let mut warn = |directive: &str, message: &str| {
         problems.push(draft.problem(Severity::Warning, directive, message));
@@ -131,11 +133,8 @@ fn check_service(draft: &Draft, problems: &mut Vec<Problem>) {
     if service.service_type == ServiceType::NotifyReload && !service.exec_reload.is_empty() {
         warn(
             "ExecReload",
-            "Type=notify-reload sends a signal before these commands; both happen",
+            "these commands reload the service, so Type=notify-reload sends no signal",
         );
-    }
-    if service.pid_file.is_some() && service.service_type != ServiceType::Forking {
-        warn("PIDFile", "it is only used with Type=forking");
     }
     let needs_notifications = matches!(
         service.service_type,

@@ -21,6 +21,7 @@ pub mod specifier;
 pub mod syntax;
 pub mod timer;
 pub mod values;
+pub mod variables;
 pub mod words;
 
 pub mod dependencies;
@@ -68,13 +69,6 @@ pub struct Unit {
     pub stop_when_unneeded: bool,
     /// How long a job of this unit may wait and run; `None` is for ever.
     pub job_timeout: Option<Duration>,
-    /// How long it may run, once begun.
-    pub job_running_timeout: Option<Duration>,
-    pub allow_isolate: bool,
-    pub ignore_on_isolate: bool,
-    pub on_failure_job_mode: JobMode,
-    pub on_success_job_mode: JobMode,
-    pub collect_mode: CollectMode,
     pub install: Install,
     pub kind: Kind,
     pub problems: Vec<Problem>,
@@ -135,7 +129,6 @@ pub struct StartLimit {
     /// Zero: no limit.
     pub interval: Duration,
     pub burst: u32,
-    pub action: LimitAction,
 }
 
 impl Default for StartLimit {
@@ -143,39 +136,8 @@ impl Default for StartLimit {
         Self {
             interval: Duration::from_secs(10),
             burst: 5,
-            action: LimitAction::None,
         }
     }
-}
-
-/// What happens when the limit is hit. The machine is never rebooted by this supervisor.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum LimitAction {
-    #[default]
-    None,
-    /// Stop all units and end the supervisor.
-    Exit,
-}
-
-/// How a job treats jobs that stand in its way.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum JobMode {
-    Fail,
-    #[default]
-    Replace,
-    ReplaceIrreversibly,
-    Isolate,
-    Flush,
-    IgnoreDependencies,
-    IgnoreRequirements,
-}
-
-/// When a unit that is no longer used is forgotten.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum CollectMode {
-    #[default]
-    Inactive,
-    InactiveOrFailed,
 }
 
 /// Everything of `[Install]`: what enabling does.

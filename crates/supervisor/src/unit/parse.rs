@@ -66,12 +66,6 @@ pub fn parse(
         refuse_manual_stop: draft.refuse_manual_stop,
         stop_when_unneeded: draft.stop_when_unneeded,
         job_timeout: draft.job_timeout,
-        job_running_timeout: draft.job_running_timeout,
-        allow_isolate: draft.allow_isolate,
-        ignore_on_isolate: draft.ignore_on_isolate,
-        on_failure_job_mode: draft.on_failure_job_mode,
-        on_success_job_mode: draft.on_success_job_mode,
-        collect_mode: draft.collect_mode,
         install: draft.install,
         kind,
         problems,
@@ -207,7 +201,12 @@ fn rejected(directive: &str, error: ValueError) -> Finding {
     let is_fatal = directive.starts_with("Exec")
         || matches!(
             directive,
-            "User" | "Group" | "WorkingDirectory" | "EnvironmentFile" | "Type"
+            "User"
+                | "Group"
+                | "SupplementaryGroups"
+                | "WorkingDirectory"
+                | "EnvironmentFile"
+                | "Type"
         );
     if is_fatal {
         (Severity::Error, error.reason, error.hint)

@@ -1,9 +1,9 @@
 //! What a `.service` file says. Values only; defaults are systemd's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use super::command::ExecCommand;
 use super::signal::{ExitStatusSet, Signal};
@@ -16,7 +16,7 @@ pub enum ServiceType {
     Simple,
     /// When the program has really been executed.
     Exec,
-    /// When the first process exits and leaves a daemon.
+    /// Refused: the first process exits and leaves a daemon, which nobody can follow.
     Forking,
     /// When the process has finished.
     Oneshot,
@@ -24,7 +24,7 @@ pub enum ServiceType {
     Notify,
     /// As `Notify`, and reloads by signal.
     NotifyReload,
-    /// Not supported: loading reports it.
+    /// Refused: there is no bus to appear on.
     Dbus,
     /// As `Simple`, after other jobs are done.
     Idle,
@@ -84,7 +84,7 @@ pub enum StandardOutput {
     /// The unit's own log.
     #[default]
     Journal,
-    /// Written from the start, without cutting what is longer.
+    /// Added to at its end, as `Append`: no line is overwritten.
     File(Utf8PathBuf),
     Append(Utf8PathBuf),
     Truncate(Utf8PathBuf),
@@ -125,20 +125,12 @@ pub struct Limit {
 pub enum Resource {
     CpuTime,
     FileSize,
-    Data,
     Stack,
     Core,
-    ResidentSet,
     OpenFiles,
     AddressSpace,
     Processes,
     LockedMemory,
-    Locks,
-    PendingSignals,
-    MessageQueues,
-    Nice,
-    RealTimePriority,
-    RealTimeTime,
 }
 
 /// `MemoryMax=` as written: the share needs to know the machine.
@@ -183,15 +175,6 @@ pub enum Preserve {
     Yes,
 }
 
-/// How a service that runs too long, or is out of memory, ends.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum TimeoutFailureMode {
-    #[default]
-    Terminate,
-    Abort,
-    Kill,
-}
-
 /// A process's execution priority class on either system: −20 (most) to 19 (least).
 pub type Nice = i8;
 
@@ -225,16 +208,10 @@ pub struct Service {
     /// `None`: no limit, as for the others below.
     pub timeout_start: Option<Duration>,
     pub timeout_stop: Option<Duration>,
-    pub timeout_abort: Option<Duration>,
-    pub timeout_start_failure_mode: TimeoutFailureMode,
-    pub timeout_stop_failure_mode: TimeoutFailureMode,
     pub runtime_max: Option<Duration>,
-    pub runtime_randomized_extra: Duration,
     /// `None`: no watchdog.
     pub watchdog_sec: Option<Duration>,
     pub remain_after_exit: bool,
-    pub pid_file: Option<Utf8PathBuf>,
-    pub guess_main_pid: bool,
     pub notify_access: NotifyAccess,
     pub user: Option<String>,
     pub group: Option<String>,
@@ -245,10 +222,7 @@ pub struct Service {
     pub oom_score_adjust: Option<i16>,
     pub kill_mode: KillMode,
     pub kill_signal: Signal,
-    /// `None`: as `kill_signal`.
-    pub restart_kill_signal: Option<Signal>,
     pub final_kill_signal: Signal,
-    pub watchdog_signal: Signal,
     pub reload_signal: Signal,
     pub send_sigkill: bool,
     pub send_sighup: bool,
@@ -260,7 +234,6 @@ pub struct Service {
     pub standard_input: StandardInput,
     pub standard_output: StandardOutput,
     pub standard_error: StandardOutput,
-    pub syslog_identifier: Option<String>,
     pub runtime_directory: ServiceDirectories,
     pub runtime_directory_preserve: Preserve,
     pub state_directory: ServiceDirectories,
@@ -293,15 +266,9 @@ impl Default for Service {
             restart_force_exit_status: ExitStatusSet::default(),
             timeout_start: Some(Self::DEFAULT_TIMEOUT),
             timeout_stop: Some(Self::DEFAULT_TIMEOUT),
-            timeout_abort: Some(Self::DEFAULT_TIMEOUT),
-            timeout_start_failure_mode: TimeoutFailureMode::default(),
-            timeout_stop_failure_mode: TimeoutFailureMode::default(),
             runtime_max: None,
-            runtime_randomized_extra: Duration::ZERO,
             watchdog_sec: None,
             remain_after_exit: false,
-            pid_file: None,
-            guess_main_pid: true,
             notify_access: NotifyAccess::default(),
             user: None,
             group: None,
@@ -312,9 +279,7 @@ impl Default for Service {
             oom_score_adjust: None,
             kill_mode: KillMode::default(),
             kill_signal: Signal::TERM,
-            restart_kill_signal: None,
             final_kill_signal: Signal::KILL,
-            watchdog_signal: Signal::ABRT,
             reload_signal: Signal::HUP,
             send_sigkill: true,
             send_sighup: false,
@@ -325,7 +290,6 @@ impl Default for Service {
             standard_input: StandardInput::default(),
             standard_output: StandardOutput::default(),
             standard_error: StandardOutput::Inherit,
-            syslog_identifier: None,
             runtime_directory: ServiceDirectories::default(),
             runtime_directory_preserve: Preserve::default(),
             state_directory: ServiceDirectories::default(),
@@ -337,6 +301,21 @@ impl Default for Service {
 }
 
 impl Service {
+    /// The folders of `RuntimeDirectory=` that go when the service stops, those above first: once
+    /// they are gone, a link that the service left in them leads nowhere.
+    pub fn runtime_folders_to_remove(&self, base: &Utf8Path, restarting: bool) -> Vec<Utf8PathBuf> {
+        let stays = match self.runtime_directory_preserve {
+            Preserve::No => false,
+            Preserve::Restart => restarting,
+            Preserve::Yes => true,
+        };
+        if stays {
+            return Vec::new();
+        }
+        let names: BTreeSet<&Utf8PathBuf> = self.runtime_directory.names.iter().collect();
+        names.into_iter().map(|name| base.join(name)).collect()
+    }
+
     /// Whether it is started when its commands have ended, rather than when they run.
     pub fn is_oneshot(&self) -> bool {
         self.service_type == ServiceType::Oneshot

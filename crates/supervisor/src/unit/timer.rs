@@ -14,11 +14,9 @@ pub struct Timer {
     pub on_unit_active: Vec<Duration>,
     pub on_unit_inactive: Vec<Duration>,
     pub on_calendar: Vec<CalendarEvent>,
-    pub accuracy: Duration,
     pub randomized_delay: Duration,
     pub fixed_random_delay: bool,
     pub persistent: bool,
-    pub wake_system: bool,
     pub remain_after_elapse: bool,
     /// What it starts: by default the service of the same name.
     pub unit: Option<UnitName>,
@@ -33,11 +31,9 @@ impl Default for Timer {
             on_unit_active: Vec::new(),
             on_unit_inactive: Vec::new(),
             on_calendar: Vec::new(),
-            accuracy: Duration::from_mins(1),
             randomized_delay: Duration::ZERO,
             fixed_random_delay: false,
             persistent: false,
-            wake_system: false,
             remain_after_elapse: true,
             unit: None,
         }

@@ -15,9 +15,9 @@ use camino::Utf8PathBuf;
 use fs_err::OpenOptions;
 
 use super::{
-    AdoptError, Delivered, Exit, GroupId, Identity, Input, KillError, Lifetime, LimitReport,
-    MARKER, Member, Output, Process, Processes, Scope, Signal, SignalError, Spawn, SpawnError,
-    Stats, WaitError,
+    AdoptError, Delivered, Exit, GroupId, Identity, Input, KillError, Lifetime, LimitKind,
+    LimitReport, MARKER, Member, Output, Process, Processes, Scope, Signal, SignalError, Spawn,
+    SpawnError, Stats, WaitError,
 };
 pub use behaviour::Behaviour;
 use behaviour::Echo;
@@ -92,7 +92,11 @@ impl FakeProcesses {
             .limits
             .per_group()
             .map(|(kind, _)| kind)
-            .chain(spec.limits.per_process().map(|(kind, _)| kind));
+            .chain(spec.limits.per_process().map(|(kind, _)| kind))
+            .chain(
+                spec.out_of_memory_score
+                    .map(|_| LimitKind::OutOfMemoryScore),
+            );
         let mut report = LimitReport::default();
         for kind in kinds {
             match &self.refused_limits {
@@ -114,6 +118,10 @@ impl Processes for FakeProcesses {
         if let Some(user) = spec.user.clone().filter(|_| self.like_windows) {
             return Err(SpawnError::UserNotSupported { user });
         }
+        let mut groups = spec.user_group.iter().chain(&spec.more_user_groups);
+        if let Some(group) = groups.next().cloned().filter(|_| self.like_windows) {
+            return Err(SpawnError::GroupNotSupported { group });
+        }
         let Some(behaviour) = self.machine.look().programs.get(&program).cloned() else {
             return Err(SpawnError::MissingExecutable { program });
         };
@@ -126,7 +134,8 @@ impl Processes for FakeProcesses {
         let stdout = sink(&spec.stdout, &mut pipes.stdout).map_err(|e| opened(&spec.stdout, e))?;
         let stderr = sink(&spec.stderr, &mut pipes.stderr).map_err(|e| opened(&spec.stderr, e))?;
         let stdin = match spec.stdin {
-            Input::Null => None,
+            // Paths are names only here.
+            Input::Null | Input::File(_) => None,
             Input::Pipe => {
                 let (reader, writer) = io::pipe().map_err(system)?;
                 pipes.stdin = Some(writer);

@@ -60,6 +60,8 @@ pub(super) struct Prepared {
     pub(super) cgroups: Vec<File>,
     pub(super) umask: Option<u32>,
     pub(super) nice: Option<i32>,
+    /// What to write into `/proc/self/oom_score_adj`.
+    pub(super) out_of_memory_score: Option<CString>,
 }
 
 /// Why the child did not become the program.
@@ -218,6 +220,9 @@ unsafe fn arrange(prepared: &Prepared, parent: libc::pid_t) -> Result<(), Step> 
         if let Some(nice) = prepared.nice {
             check(libc::setpriority(libc::PRIO_PROCESS, 0, nice), Step::Nice)?;
         }
+        if let Some(score) = &prepared.out_of_memory_score {
+            write_out_of_memory_score(score);
+        }
         for cgroup in &prepared.cgroups {
             // "0" stands for the writer itself.
             let written = libc::write(cgroup.as_raw_fd(), c"0".as_ptr().cast(), 1);
@@ -245,7 +250,9 @@ unsafe fn arrange(prepared: &Prepared, parent: libc::pid_t) -> Result<(), Step> 
             let groups = account.groups.as_ptr();
             check(libc::setgroups(count, groups), Step::User)?;
             check(libc::setgid(account.group), Step::User)?;
-            check(libc::setuid(account.user), Step::User)?;
+            if let Some(user) = account.user {
+                check(libc::setuid(user), Step::User)?;
+            }
         }
         // After the change of user, which would clear it.
         if prepared.dies_with_owner {
@@ -261,6 +268,21 @@ unsafe fn arrange(prepared: &Prepared, parent: libc::pid_t) -> Result<(), Step> 
         }
     }
     Ok(())
+}
+
+/// A kernel that refuses is no reason to fail: the parent reads what holds, and reports it.
+unsafe fn write_out_of_memory_score(score: &CString) {
+    // SAFETY: plain system calls on prepared memory.
+    unsafe {
+        let file = libc::open(
+            c"/proc/self/oom_score_adj".as_ptr(),
+            libc::O_WRONLY | libc::O_CLOEXEC,
+        );
+        if file >= 0 {
+            libc::write(file, score.as_ptr().cast(), score.count_bytes());
+            libc::close(file);
+        }
+    }
 }
 
 /// An ignored signal stays ignored across exec, and Rust ignores SIGPIPE.

@@ -5,6 +5,7 @@
 mod account;
 mod cgroup;
 mod launch;
+mod memory_score;
 mod orphans;
 mod pidfd;
 mod prepare;
@@ -66,6 +67,9 @@ impl Processes for Native {
                 return Err(system(source));
             }
         };
+        if let Some(score) = spec.out_of_memory_score {
+            memory_score::judge(pid, score, &mut limits);
+        }
         Ok(Box::new(LinuxProcess {
             identity,
             group: spec.group.clone(),

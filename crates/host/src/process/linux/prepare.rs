@@ -32,10 +32,7 @@ pub(super) fn prepare(
             program: spec.program.clone(),
         });
     }
-    let account = match &spec.user {
-        Some(user) => Account::find(user)?,
-        None => None,
-    };
+    let account = Account::find(spec)?;
     let (streams, pipes) = streams(spec)?;
     let prepared = Prepared {
         program: text(spec, "the path", spec.program.as_str())?,
@@ -52,6 +49,10 @@ pub(super) fn prepare(
         cgroups,
         umask: spec.umask,
         nice: spec.nice,
+        out_of_memory_score: spec
+            .out_of_memory_score
+            .map(|score| text(spec, "the score", &score.to_string()))
+            .transpose()?,
     };
     Ok((prepared, pipes))
 }
@@ -93,12 +94,20 @@ fn environment(spec: &Spawn) -> Result<Vec<CString>, SpawnError> {
 
 fn streams(spec: &Spawn) -> Result<([Option<OwnedFd>; 3], Pipes), SpawnError> {
     let mut pipes = Pipes::default();
-    let stdin = match spec.stdin {
+    let stdin = match &spec.stdin {
         Input::Null => Some(null(spec)?),
         Input::Pipe => {
             let (reader, writer) = io::pipe().map_err(system(spec, "make a pipe"))?;
             pipes.stdin = Some(writer);
             Some(reader.into())
+        }
+        Input::File(path) => {
+            let failed = |source| SpawnError::OpenInput {
+                path: path.clone(),
+                source,
+            };
+            let file = OpenOptions::new().read(true).open(path).map_err(failed)?;
+            Some(file.into_file().into())
         }
     };
     let stdout = output(spec, &spec.stdout, &mut pipes.stdout)?;
@@ -188,7 +197,12 @@ pub(super) fn explain(spec: &Spawn, error: LaunchError) -> SpawnError {
                     source,
                 };
             }
-            None => "set the user",
+            None => {
+                return SpawnError::SwitchGroups {
+                    program: spec.program.clone(),
+                    source,
+                };
+            }
         },
         Step::Session => "open a session",
         Step::Lifetime => "tie the lifetime to ours",

@@ -64,7 +64,9 @@ fn resource(kind: LimitKind) -> Option<Resource> {
         LimitKind::CpuSeconds => Resource::RLIMIT_CPU,
         LimitKind::LockedBytes => Resource::RLIMIT_MEMLOCK,
         LimitKind::AddressSpaceBytes => Resource::RLIMIT_AS,
-        LimitKind::Memory | LimitKind::Cpu | LimitKind::Processes => return None,
+        LimitKind::Memory | LimitKind::Cpu | LimitKind::Processes | LimitKind::OutOfMemoryScore => {
+            return None;
+        }
     })
 }
 

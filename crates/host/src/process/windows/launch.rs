@@ -113,6 +113,10 @@ fn check(spec: &Spawn) -> Result<(), SpawnError> {
             return Err(failed(io::ErrorKind::NotADirectory.into()));
         }
     }
+    let mut groups = spec.user_group.iter().chain(&spec.more_user_groups);
+    if let Some(group) = groups.next().cloned() {
+        return Err(SpawnError::GroupNotSupported { group });
+    }
     match &spec.user {
         Some(user) if !is_ourselves(user) => {
             Err(SpawnError::UserNotSupported { user: user.clone() })

@@ -13,8 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{
-    AdoptError, Delivered, Exit, GroupId, Identity, KillError, Lifetime, LimitReport, Member,
-    Process, Processes, Scope, Signal, SignalError, Spawn, SpawnError, Stats, WaitError,
+    AdoptError, Delivered, Exit, GroupId, Identity, KillError, Lifetime, LimitKind, LimitReport,
+    Member, Process, Processes, Scope, Signal, SignalError, Spawn, SpawnError, Stats, WaitError,
 };
 use handle::ProcessHandle;
 use job::Job;
@@ -138,9 +138,12 @@ fn settle(spec: &Spawn, asleep: &Asleep) -> Result<(Identity, Job, LimitReport),
         started: started.map_err(system(spec, "read the start time"))?,
     };
     let (job, age) = Job::create(&spec.group).map_err(system(spec, "create the job"))?;
-    let limits = job
+    let mut limits = job
         .arrange(age, spec.lifetime, &spec.limits)
         .map_err(system(spec, "limit the job"))?;
+    if spec.out_of_memory_score.is_some() {
+        limits.refuse(LimitKind::OutOfMemoryScore, "Windows has no such score");
+    }
     job.assign(&asleep.process)
         .map_err(system(spec, "assign the job"))?;
     if spec.lifetime == Lifetime::Detached {

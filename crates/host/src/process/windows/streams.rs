@@ -23,12 +23,20 @@ pub(super) struct Pipes {
 /// The program's ends: inheritable, so they are made last and closed right after the program starts.
 pub(super) fn open(spec: &Spawn) -> Result<([OwnedHandle; 3], Pipes), SpawnError> {
     let mut pipes = Pipes::default();
-    let stdin: OwnedHandle = match spec.stdin {
+    let stdin: OwnedHandle = match &spec.stdin {
         Input::Null => null(spec)?,
         Input::Pipe => {
             let (reader, writer) = io::pipe().map_err(system(spec, "make a pipe"))?;
             pipes.stdin = Some(writer);
             reader.into()
+        }
+        Input::File(path) => {
+            let failed = |source| SpawnError::OpenInput {
+                path: path.clone(),
+                source,
+            };
+            let file = OpenOptions::new().read(true).open(path).map_err(failed)?;
+            file.into_file().into()
         }
     };
     let stdout = output(spec, &spec.stdout, &io::stdout(), &mut pipes.stdout)?;

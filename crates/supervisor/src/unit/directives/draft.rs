@@ -13,7 +13,7 @@ use crate::unit::signal::Signal;
 use crate::unit::specifier::{self, SpecifierContext};
 use crate::unit::timer::Timer;
 use crate::unit::values::{ValueError, parse_boolean, parse_time_span};
-use crate::unit::{CollectMode, Condition, Dependencies, Install, JobMode, StartLimit, words};
+use crate::unit::{Condition, Dependencies, Install, StartLimit, words};
 
 /// What has been read so far. Fields that need to know whether they were set are `Option`.
 #[derive(Debug, Clone, Default)]
@@ -29,18 +29,11 @@ pub(crate) struct Draft {
     pub(crate) refuse_manual_stop: bool,
     pub(crate) stop_when_unneeded: bool,
     pub(crate) job_timeout: Option<Duration>,
-    pub(crate) job_running_timeout: Option<Duration>,
-    pub(crate) allow_isolate: bool,
-    pub(crate) ignore_on_isolate: bool,
-    pub(crate) on_failure_job_mode: JobMode,
-    pub(crate) on_success_job_mode: JobMode,
-    pub(crate) collect_mode: CollectMode,
     pub(crate) install: Install,
     pub(crate) service: Service,
     pub(crate) timer: Timer,
     /// Written in the file; otherwise the type decides.
     pub(crate) timeout_start: Written<Option<Duration>>,
-    pub(crate) timeout_abort: Written<Option<Duration>>,
     pub(crate) notify_access_is_written: bool,
     pub(crate) type_is_written: bool,
     /// The line that set `Restart=`, `Type=` …, for checks of the whole.

@@ -9,7 +9,7 @@ use transom_model::os::Os;
 use super::draft::{Draft, Input};
 use crate::unit::command::{ExecCommand, is_variable_name};
 use crate::unit::name::UnitName;
-use crate::unit::paths::{has_parent_step, is_absolute};
+use crate::unit::paths::is_absolute;
 use crate::unit::service::{Limit, Resource, ServiceDirectories};
 use crate::unit::signal::ExitStatusSet;
 use crate::unit::values::{ValueError, parse_mode, parse_size, parse_time_span};
@@ -146,15 +146,28 @@ pub(super) fn directories(
             input.warn(format!(
                 "`{word}`: links to folders are not supported; it is ignored"
             ));
-        } else if word.is_empty() || is_absolute(&word, os) || has_parent_step(&word, os) {
+        } else if !is_plain_folder(&word, os) {
             input.warn(format!(
-                "`{word}` is not a relative path without `..`; it is ignored"
+                "`{word}` is not a relative path without `.` and `..`; it is ignored"
             ));
         } else {
             field.names.push(Utf8PathBuf::from(word));
         }
     }
     Ok(())
+}
+
+/// Whether `word` leads strictly down: such a folder is made, given away and removed.
+fn is_plain_folder(word: &str, os: Os) -> bool {
+    let separators: &[char] = match os {
+        Os::Linux => &['/'],
+        Os::Windows => &['/', '\\'],
+    };
+    !word.is_empty()
+        && !is_absolute(word, os)
+        && word
+            .split(separators)
+            .all(|step| !matches!(step, "." | ".."))
 }
 
 pub(super) fn directory_mode(
@@ -197,7 +210,7 @@ pub(super) fn limit(
     Ok(())
 }
 
-/// Counts, bytes, seconds or microseconds, by what is limited.
+/// Counts, bytes or seconds, by what is limited.
 fn limit_value(text: &str, resource: Resource) -> Result<Option<u64>, ValueError> {
     match resource {
         Resource::CpuTime => {
@@ -205,15 +218,6 @@ fn limit_value(text: &str, resource: Resource) -> Result<Option<u64>, ValueError
             Ok(span
                 .map(|span| span.as_micros().div_ceil(1_000_000))
                 .and_then(|value| u64::try_from(value).ok()))
-        }
-        Resource::RealTimeTime => {
-            // A bare number is microseconds here.
-            let text = if text.bytes().all(|byte| byte.is_ascii_digit()) {
-                format!("{text}us")
-            } else {
-                text.to_owned()
-            };
-            Ok(parse_time_span(&text)?.and_then(|span| u64::try_from(span.as_micros()).ok()))
         }
         _ => parse_size(text),
     }

@@ -1,11 +1,8 @@
 //! The table of `[Service]`: what runs, when it counts as started, how it ends.
 
-use camino::Utf8PathBuf;
-use transom_model::os::Os;
-
 use super::draft::{Draft, Input, Written, set};
 use super::{Directive, Section, full, limited, lists};
-use crate::unit::service::{KillMode, NotifyAccess, Restart, ServiceType, TimeoutFailureMode};
+use crate::unit::service::{KillMode, NotifyAccess, Restart, ServiceType};
 use crate::unit::values::ValueError;
 
 const S: Section = Section::Service;
@@ -14,10 +11,10 @@ pub(super) const TABLE: &[Directive] = &[
     limited(
         S,
         "Type",
-        "simple, exec, forking, oneshot, notify, notify-reload, idle",
+        "simple, exec, oneshot, notify, notify-reload, idle",
         "When the service counts as started",
         set_type,
-        "dbus is not supported",
+        "a service of type forking or dbus is refused",
     ),
     full(
         S,
@@ -175,48 +172,6 @@ pub(super) const TABLE: &[Directive] = &[
     ),
     full(
         S,
-        "TimeoutAbortSec",
-        "time span",
-        "How long an abort by the watchdog may take",
-        |draft, input| {
-            set(
-                draft,
-                input,
-                |draft| &mut draft.timeout_abort,
-                |input| input.timeout().map(Written::As),
-            )
-        },
-    ),
-    full(
-        S,
-        "TimeoutStartFailureMode",
-        "terminate, abort, kill",
-        "What happens when the start takes too long",
-        |draft, input| {
-            set(
-                draft,
-                input,
-                |draft| &mut draft.service.timeout_start_failure_mode,
-                failure_mode,
-            )
-        },
-    ),
-    full(
-        S,
-        "TimeoutStopFailureMode",
-        "terminate, abort, kill",
-        "What happens when the stop takes too long",
-        |draft, input| {
-            set(
-                draft,
-                input,
-                |draft| &mut draft.service.timeout_stop_failure_mode,
-                failure_mode,
-            )
-        },
-    ),
-    full(
-        S,
         "RuntimeMaxSec",
         "time span",
         "How long the service may run",
@@ -226,20 +181,6 @@ pub(super) const TABLE: &[Directive] = &[
                 input,
                 |draft| &mut draft.service.runtime_max,
                 Input::timeout,
-            )
-        },
-    ),
-    full(
-        S,
-        "RuntimeRandomizedExtraSec",
-        "time span",
-        "A random time added to RuntimeMaxSec=",
-        |draft, input| {
-            set(
-                draft,
-                input,
-                |draft| &mut draft.service.runtime_randomized_extra,
-                Input::span,
             )
         },
     ),
@@ -267,27 +208,6 @@ pub(super) const TABLE: &[Directive] = &[
                 draft,
                 input,
                 |draft| &mut draft.service.remain_after_exit,
-                Input::boolean,
-            )
-        },
-    ),
-    full(
-        S,
-        "PIDFile",
-        "path",
-        "Where a forking service writes its process id",
-        |draft, input| set(draft, input, |draft| &mut draft.service.pid_file, pid_file),
-    ),
-    full(
-        S,
-        "GuessMainPID",
-        "boolean",
-        "Guess the main process of a forking service without PIDFile=",
-        |draft, input| {
-            set(
-                draft,
-                input,
-                |draft| &mut draft.service.guess_main_pid,
                 Input::boolean,
             )
         },
@@ -329,20 +249,6 @@ pub(super) const TABLE: &[Directive] = &[
     ),
     full(
         S,
-        "RestartKillSignal",
-        "signal",
-        "The same, when the stop is part of a restart",
-        |draft, input| {
-            set(
-                draft,
-                input,
-                |draft| &mut draft.service.restart_kill_signal,
-                |input| input.signal().map(Some),
-            )
-        },
-    ),
-    full(
-        S,
         "FinalKillSignal",
         "signal",
         "The signal that ends what did not stop",
@@ -351,20 +257,6 @@ pub(super) const TABLE: &[Directive] = &[
                 draft,
                 input,
                 |draft| &mut draft.service.final_kill_signal,
-                Input::signal,
-            )
-        },
-    ),
-    full(
-        S,
-        "WatchdogSignal",
-        "signal",
-        "The signal after a missed watchdog",
-        |draft, input| {
-            set(
-                draft,
-                input,
-                |draft| &mut draft.service.watchdog_signal,
                 Input::signal,
             )
         },
@@ -507,14 +399,6 @@ fn restart(input: &Input<'_>) -> Result<Restart, ValueError> {
     ])
 }
 
-fn failure_mode(input: &Input<'_>) -> Result<TimeoutFailureMode, ValueError> {
-    input.choice(&[
-        ("terminate", TimeoutFailureMode::Terminate),
-        ("abort", TimeoutFailureMode::Abort),
-        ("kill", TimeoutFailureMode::Kill),
-    ])
-}
-
 fn kill_mode(input: &Input<'_>) -> Result<KillMode, ValueError> {
     input.choice(&[
         ("control-group", KillMode::ControlGroup),
@@ -522,18 +406,4 @@ fn kill_mode(input: &Input<'_>) -> Result<KillMode, ValueError> {
         ("process", KillMode::Process),
         ("none", KillMode::None),
     ])
-}
-
-/// A relative path is below the place for state that does not survive a reboot.
-fn pid_file(input: &Input<'_>) -> Result<Option<Utf8PathBuf>, ValueError> {
-    let text = input.text()?;
-    if let Ok(path) = input.check_path(&text) {
-        return Ok(Some(path));
-    }
-    let separator = match input.os() {
-        Os::Linux => '/',
-        Os::Windows => '\\',
-    };
-    let below = format!("{}{separator}{text}", input.specifiers.runtime_directory);
-    input.check_path(&below).map(Some)
 }

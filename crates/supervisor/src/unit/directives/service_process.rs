@@ -3,7 +3,7 @@
 use transom_model::os::Os;
 
 use super::draft::{Draft, Input, set};
-use super::{Directive, Section, full, lists};
+use super::{Directive, Section, full, limited, lists};
 use crate::unit::service::{
     EnvironmentFile, MemoryLimit, Preserve, Resource, StandardInput, StandardOutput, TasksLimit,
     WorkingDirectory, WorkingPlace,
@@ -48,19 +48,21 @@ pub(super) const TABLE: &[Directive] = &[
         "Whom the service runs as",
         |draft, input| set(draft, input, |draft| &mut draft.service.user, account),
     ),
-    full(
+    limited(
         S,
         "Group",
         "name or number",
         "The main group of the service",
         |draft, input| set(draft, input, |draft| &mut draft.service.group, account),
+        "Linux only: on Windows the start fails",
     ),
-    full(
+    limited(
         S,
         "SupplementaryGroups",
         "list of groups",
         "More groups of the service",
-        |draft, input| lists::word_list(&mut draft.service.supplementary_groups, input),
+        add_supplementary_groups,
+        "Linux only: on Windows the start fails",
     ),
     full(
         S,
@@ -97,7 +99,7 @@ pub(super) const TABLE: &[Directive] = &[
         "Priority, from -20 (most) to 19 (least)",
         |draft, input| set(draft, input, |draft| &mut draft.service.nice, nice),
     ),
-    full(
+    limited(
         S,
         "OOMScoreAdjust",
         "number",
@@ -110,6 +112,7 @@ pub(super) const TABLE: &[Directive] = &[
                 oom_score_adjust,
             )
         },
+        "Linux only; where the kernel refuses, the status of the unit says so",
     ),
     full(
         S,
@@ -127,13 +130,6 @@ pub(super) const TABLE: &[Directive] = &[
     ),
     full(
         S,
-        "LimitDATA",
-        "limit, or soft:hard",
-        "Resource limit RLIMIT_DATA of the service",
-        |draft, input| lists::limit(draft, input, Resource::Data),
-    ),
-    full(
-        S,
         "LimitSTACK",
         "limit, or soft:hard",
         "Resource limit RLIMIT_STACK of the service",
@@ -145,13 +141,6 @@ pub(super) const TABLE: &[Directive] = &[
         "limit, or soft:hard",
         "Resource limit RLIMIT_CORE of the service",
         |draft, input| lists::limit(draft, input, Resource::Core),
-    ),
-    full(
-        S,
-        "LimitRSS",
-        "limit, or soft:hard",
-        "Resource limit RLIMIT_RSS of the service",
-        |draft, input| lists::limit(draft, input, Resource::ResidentSet),
     ),
     full(
         S,
@@ -180,48 +169,6 @@ pub(super) const TABLE: &[Directive] = &[
         "limit, or soft:hard",
         "Resource limit RLIMIT_MEMLOCK of the service",
         |draft, input| lists::limit(draft, input, Resource::LockedMemory),
-    ),
-    full(
-        S,
-        "LimitLOCKS",
-        "limit, or soft:hard",
-        "Resource limit RLIMIT_LOCKS of the service",
-        |draft, input| lists::limit(draft, input, Resource::Locks),
-    ),
-    full(
-        S,
-        "LimitSIGPENDING",
-        "limit, or soft:hard",
-        "Resource limit RLIMIT_SIGPENDING of the service",
-        |draft, input| lists::limit(draft, input, Resource::PendingSignals),
-    ),
-    full(
-        S,
-        "LimitMSGQUEUE",
-        "limit, or soft:hard",
-        "Resource limit RLIMIT_MSGQUEUE of the service",
-        |draft, input| lists::limit(draft, input, Resource::MessageQueues),
-    ),
-    full(
-        S,
-        "LimitNICE",
-        "limit, or soft:hard",
-        "Resource limit RLIMIT_NICE of the service",
-        |draft, input| lists::limit(draft, input, Resource::Nice),
-    ),
-    full(
-        S,
-        "LimitRTPRIO",
-        "limit, or soft:hard",
-        "Resource limit RLIMIT_RTPRIO of the service",
-        |draft, input| lists::limit(draft, input, Resource::RealTimePriority),
-    ),
-    full(
-        S,
-        "LimitRTTIME",
-        "limit, or soft:hard",
-        "Resource limit RLIMIT_RTTIME of the service",
-        |draft, input| lists::limit(draft, input, Resource::RealTimeTime),
     ),
     full(
         S,
@@ -265,7 +212,7 @@ pub(super) const TABLE: &[Directive] = &[
             )
         },
     ),
-    full(
+    limited(
         S,
         "StandardInput",
         "null, file:path",
@@ -278,13 +225,15 @@ pub(super) const TABLE: &[Directive] = &[
                 standard_input,
             )
         },
+        "on Windows a service with an input file is not asked to stop, but killed",
     ),
-    full(
+    limited(
         S,
         "StandardOutput",
         "inherit, null, journal, file:path, append:path, truncate:path",
         "Where standard output goes; journal is the log of the unit",
         |draft, input| set_output(draft, input, |draft| &mut draft.service.standard_output),
+        "file: adds to the end, as append: does",
     ),
     full(
         S,
@@ -292,20 +241,6 @@ pub(super) const TABLE: &[Directive] = &[
         "as StandardOutput",
         "Where standard error goes; inherit is where output goes",
         |draft, input| set_output(draft, input, |draft| &mut draft.service.standard_error),
-    ),
-    full(
-        S,
-        "SyslogIdentifier",
-        "text",
-        "The name in front of log lines",
-        |draft, input| {
-            set(
-                draft,
-                input,
-                |draft| &mut draft.service.syslog_identifier,
-                |input| input.text().map(Some),
-            )
-        },
     ),
     full(
         S,
@@ -417,7 +352,23 @@ fn strip_dash(text: &str) -> (&str, bool) {
 
 /// A user or group. Windows accounts may be written `.\\name`, `DOMAIN\\name` or `name@domain`.
 fn account(input: &Input<'_>) -> Result<Option<String>, ValueError> {
-    let text = input.text()?;
+    check_account(input, input.text()?).map(Some)
+}
+
+fn add_supplementary_groups(draft: &mut Draft, input: &mut Input<'_>) -> Result<(), ValueError> {
+    let mut groups = Vec::new();
+    lists::word_list(&mut groups, input)?;
+    if groups.is_empty() {
+        draft.service.supplementary_groups.clear();
+    }
+    for group in groups {
+        let group = check_account(input, group)?;
+        draft.service.supplementary_groups.push(group);
+    }
+    Ok(())
+}
+
+fn check_account(input: &Input<'_>, text: String) -> Result<String, ValueError> {
     let is_allowed = |character: char| {
         character.is_alphanumeric()
             || "_-.$".contains(character)
@@ -426,9 +377,12 @@ fn account(input: &Input<'_>) -> Result<Option<String>, ValueError> {
                 Os::Windows => "\\@ ".contains(character),
             }
     };
-    let is_valid = !text.starts_with('-') && text.len() <= 256 && text.chars().all(is_allowed);
+    let is_valid = !text.is_empty()
+        && !text.starts_with('-')
+        && text.len() <= 256
+        && text.chars().all(is_allowed);
     if is_valid {
-        Ok(Some(text))
+        Ok(text)
     } else {
         Err(ValueError::new(format!(
             "`{text}` is not the name of a user or group"

@@ -51,12 +51,18 @@ pub(super) const TABLE: &[Directive] = &[
         "At these times of the clock",
         add_calendar_event,
     ),
-    full(
+    limited(
         S,
         "AccuracySec",
         "time span",
         "How much later it may fire",
-        |draft, input| set(draft, input, |draft| &mut draft.timer.accuracy, Input::span),
+        |_, input| {
+            if input.is_empty() {
+                return Ok(());
+            }
+            input.span().map(drop)
+        },
+        "checked only: timers fire on time",
     ),
     full(
         S,
@@ -105,8 +111,8 @@ pub(super) const TABLE: &[Directive] = &[
         "WakeSystem",
         "boolean",
         "Wake the machine",
-        set_wake_system,
-        "read, and reported: the machine is never woken",
+        check_wake_system,
+        "checked only: the machine is never woken",
     ),
     full(
         S,
@@ -144,14 +150,8 @@ fn add_calendar_event(draft: &mut Draft, input: &mut Input<'_>) -> Result<(), Va
     Ok(())
 }
 
-fn set_wake_system(draft: &mut Draft, input: &mut Input<'_>) -> Result<(), ValueError> {
-    set(
-        draft,
-        input,
-        |draft| &mut draft.timer.wake_system,
-        Input::boolean,
-    )?;
-    if draft.timer.wake_system {
+fn check_wake_system(_: &mut Draft, input: &mut Input<'_>) -> Result<(), ValueError> {
+    if !input.is_empty() && input.boolean()? {
         input.warn("not supported: this supervisor never wakes the machine; the timer fires when it is awake");
     }
     Ok(())

@@ -1,9 +1,8 @@
 //! The table of `[Unit]`. Conditions are in `condition`.
 
-use super::draft::{Input, set};
+use super::draft::{Draft, Input, set};
 use super::{Directive, Section, full, limited, lists};
 use crate::unit::values::ValueError;
-use crate::unit::{CollectMode, JobMode, LimitAction};
 
 const S: Section = Section::Unit;
 
@@ -192,87 +191,10 @@ pub(super) const TABLE: &[Directive] = &[
     ),
     full(
         S,
-        "AllowIsolate",
-        "boolean",
-        "The unit may be isolated",
-        |draft, input| {
-            set(
-                draft,
-                input,
-                |draft| &mut draft.allow_isolate,
-                Input::boolean,
-            )
-        },
-    ),
-    full(
-        S,
-        "IgnoreOnIsolate",
-        "boolean",
-        "Keep running when another unit is isolated",
-        |draft, input| {
-            set(
-                draft,
-                input,
-                |draft| &mut draft.ignore_on_isolate,
-                Input::boolean,
-            )
-        },
-    ),
-    full(
-        S,
         "JobTimeoutSec",
         "time span",
         "How long a job may take, its waiting included",
         |draft, input| set(draft, input, |draft| &mut draft.job_timeout, Input::timeout),
-    ),
-    full(
-        S,
-        "JobRunningTimeoutSec",
-        "time span",
-        "How long a job may take once begun",
-        |draft, input| {
-            set(
-                draft,
-                input,
-                |draft| &mut draft.job_running_timeout,
-                Input::timeout,
-            )
-        },
-    ),
-    full(
-        S,
-        "OnFailureJobMode",
-        "job mode",
-        "How the units of OnFailure= are started",
-        |draft, input| {
-            set(
-                draft,
-                input,
-                |draft| &mut draft.on_failure_job_mode,
-                job_mode,
-            )
-        },
-    ),
-    full(
-        S,
-        "OnSuccessJobMode",
-        "job mode",
-        "How the units of OnSuccess= are started",
-        |draft, input| {
-            set(
-                draft,
-                input,
-                |draft| &mut draft.on_success_job_mode,
-                job_mode,
-            )
-        },
-    ),
-    full(
-        S,
-        "CollectMode",
-        "inactive, inactive-or-failed",
-        "When a unit that nobody uses is forgotten",
-        |draft, input| set(draft, input, |draft| &mut draft.collect_mode, collect_mode),
     ),
     full(
         S,
@@ -319,53 +241,20 @@ pub(super) const TABLE: &[Directive] = &[
     limited(
         S,
         "StartLimitAction",
-        "none, exit, exit-force",
+        "none",
         "What happens when the limit is hit",
-        |draft, input| {
-            set(
-                draft,
-                input,
-                |draft| &mut draft.start_limit.action,
-                limit_action,
-            )
-        },
-        "the machine is never rebooted or powered off",
+        check_limit_action,
+        "the unit fails, and nothing else happens",
     ),
 ];
 
-fn job_mode(input: &Input<'_>) -> Result<JobMode, ValueError> {
-    input.choice(&[
-        ("fail", JobMode::Fail),
-        ("replace", JobMode::Replace),
-        ("replace-irreversibly", JobMode::ReplaceIrreversibly),
-        ("isolate", JobMode::Isolate),
-        ("flush", JobMode::Flush),
-        ("ignore-dependencies", JobMode::IgnoreDependencies),
-        ("ignore-requirements", JobMode::IgnoreRequirements),
-    ])
-}
-
-fn collect_mode(input: &Input<'_>) -> Result<CollectMode, ValueError> {
-    input.choice(&[
-        ("inactive", CollectMode::Inactive),
-        ("inactive-or-failed", CollectMode::InactiveOrFailed),
-    ])
-}
-
-/// Actions of systemd that would take the machine down are refused by name.
-fn limit_action(input: &Input<'_>) -> Result<LimitAction, ValueError> {
-    if ["reboot", "poweroff", "halt", "kexec", "soft-reboot"]
-        .iter()
-        .any(|action| input.raw.starts_with(action))
-    {
-        return Err(ValueError::new(format!(
-            "`{}` is not supported: this supervisor never takes the machine down",
-            input.raw
-        )));
+/// All that can be asked for is what happens anyway; the rest is refused by name.
+fn check_limit_action(_: &mut Draft, input: &mut Input<'_>) -> Result<(), ValueError> {
+    if matches!(input.raw, "" | "none") {
+        return Ok(());
     }
-    input.choice(&[
-        ("none", LimitAction::None),
-        ("exit", LimitAction::Exit),
-        ("exit-force", LimitAction::Exit),
-    ])
+    Err(ValueError::new(format!(
+        "`{}` is not supported: this supervisor never takes the machine or itself down",
+        input.raw
+    )))
 }

@@ -34,6 +34,61 @@ const SECURITY: &str = "capabilities, labels and key rings of the kernel are lef
 const GROUPS: &[Group] = &[
     Group {
         section: Section::Unit,
+        reason: "there is no isolating: starting a unit stops only what conflicts with it",
+        names: &["AllowIsolate", "IgnoreOnIsolate"],
+    },
+    Group {
+        section: Section::Unit,
+        reason: "JobTimeoutSec= limits a job, its waiting included",
+        names: &["JobRunningTimeoutSec"],
+    },
+    Group {
+        section: Section::Unit,
+        reason: "units of OnFailure= and OnSuccess= are started as by hand",
+        names: &["OnFailureJobMode", "OnSuccessJobMode"],
+    },
+    Group {
+        section: Section::Unit,
+        reason: "a unit is known as long as it has a file",
+        names: &["CollectMode"],
+    },
+    Group {
+        section: Section::Service,
+        reason: "the main process is the one that was started, and it stays in the foreground",
+        names: &["PIDFile", "GuessMainPID"],
+    },
+    Group {
+        section: Section::Service,
+        reason: "KillSignal= and FinalKillSignal= are all that a stop sends, whatever its cause",
+        names: &[
+            "RestartKillSignal",
+            "WatchdogSignal",
+            "TimeoutAbortSec",
+            "TimeoutStartFailureMode",
+            "TimeoutStopFailureMode",
+        ],
+    },
+    Group {
+        section: Section::Service,
+        reason: "RuntimeMaxSec= holds to the second",
+        names: &["RuntimeRandomizedExtraSec"],
+    },
+    Group {
+        section: Section::Service,
+        reason: "this resource limit is not set",
+        names: &[
+            "LimitDATA",
+            "LimitRSS",
+            "LimitLOCKS",
+            "LimitSIGPENDING",
+            "LimitMSGQUEUE",
+            "LimitNICE",
+            "LimitRTPRIO",
+            "LimitRTTIME",
+        ],
+    },
+    Group {
+        section: Section::Unit,
         reason: REBOOT,
         names: &[
             "FailureAction",
@@ -298,6 +353,7 @@ const GROUPS: &[Group] = &[
         section: Section::Service,
         reason: JOURNAL,
         names: &[
+            "SyslogIdentifier",
             "SyslogFacility",
             "SyslogLevel",
             "SyslogLevelPrefix",

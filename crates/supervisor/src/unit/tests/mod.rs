@@ -3,6 +3,7 @@
 mod calendar;
 mod commands;
 mod conditions;
+mod honesty;
 mod names;
 mod properties;
 mod values;
