@@ -300,8 +300,15 @@ fn base_environment(os: Os, ours: &BTreeMap<String, String>) -> BTreeMap<String,
             env
         }
         // Windows programs rely on the machine's own variables; there is no user's log-in to add to
-        // them.
-        Os::Windows => ours.clone(),
+        // them. Those that are meant for the supervisor alone stay with it.
+        Os::Windows => ours
+            .iter()
+            .filter(|(name, _)| {
+                let name = name.to_ascii_uppercase();
+                !name.starts_with("TRANSOM_") && name != notify::VARIABLE
+            })
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
     }
 }
 
