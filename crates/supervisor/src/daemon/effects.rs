@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use transom_host::files::{Access, Files};
 
 use super::Daemon;
-use crate::engine::{Effect, KeeperEvent};
+use crate::engine::{Effect, JobKind, KeeperEvent, State};
 use crate::keeper::protocol::Order;
 use crate::logs::Stream;
 
@@ -65,6 +65,13 @@ impl Daemon {
             Effect::Close { unit } => {
                 self.order(&unit, Order::Close);
                 self.keepers.remove(&unit);
+                let state = self.engine.runtime(&unit).map(|runtime| runtime.state);
+                let comes_back = state == Some(State::AutoRestart)
+                    || self
+                        .engine
+                        .job(&unit)
+                        .is_some_and(|job| job.kind == JobKind::Start);
+                self.remove_runtime_folders(&unit, comes_back);
             }
             Effect::JobFinished {
                 job,

@@ -275,7 +275,6 @@ impl Daemon {
 
     /// Removes the folders of `RuntimeDirectory=` of a service that has stopped, unless
     /// `RuntimeDirectoryPreserve=` keeps them. `restarting`: it is about to start again.
-    #[expect(dead_code, reason = "the step that stops a unit calls it next")]
     pub(super) fn remove_runtime_folders(&self, unit: &UnitName, restarting: bool) {
         let Some(definition) = self.engine.catalog().unit(unit) else {
             return;
@@ -283,7 +282,7 @@ impl Daemon {
         let Some(service) = definition.service() else {
             return;
         };
-        let places = crate::unit::SpecifierContext::places(self.config.os);
+        let places = self.config.places();
         for folder in service.runtime_folders_to_remove(&places.runtime_directory, restarting) {
             if let Err(error) = self.files.remove_tree(&folder) {
                 tracing::warn!(%unit, %folder, error = %chain(&error), "a runtime folder is left");

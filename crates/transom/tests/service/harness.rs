@@ -18,12 +18,15 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Waits until `look` finds something, and says what was missing when it never does.
 pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + LIMIT;
+    // Most looks start a process, so they become rarer: what is waited for needs the machine, too.
+    let mut pause = PAUSE;
     loop {
         if let Some(found) = look() {
             return found;
         }
         assert!(Instant::now() < deadline, "waited {LIMIT:?} for {what}");
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(pause);
+        pause = (pause * 3 / 2).min(Duration::from_millis(200));
     }
 }
 
