@@ -139,7 +139,11 @@ impl Daemon {
             }
             FromKeeper::Said(Report::Event(Numbered { number, event })) => {
                 self.act(|turn| turn.keeper_event(unit, event)).await?;
-                self.order(unit, Order::Acknowledge { number }).await;
+                // The event may have ended this invocation and begun the next, whose keeper counts
+                // its own events: this number would take from it what no daemon has heard yet.
+                if self.keepers.get(unit).is_some_and(|link| link.invocation == invocation) {
+                    self.order(unit, Order::Acknowledge { number }).await;
+                }
                 Ok(())
             }
             FromKeeper::Said(report) => {
