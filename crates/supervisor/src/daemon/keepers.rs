@@ -146,7 +146,12 @@ impl Daemon {
             }
             FromKeeper::Said(Report::Event(Numbered { number, event })) => {
                 self.act(|turn| turn.keeper_event(unit, event));
-                self.order(unit, Order::Acknowledge { number });
+                // The event may have ended this invocation and begun the next, whose keeper counts
+                // its own events: this number would take from it what no daemon has heard yet.
+                let link = self.keepers.get(unit);
+                if link.is_some_and(|link| link.invocation == invocation) {
+                    self.order(unit, Order::Acknowledge { number });
+                }
             }
             FromKeeper::Said(Report::Notice(notification)) => {
                 self.act(|turn| turn.keeper_event(unit, KeeperEvent::Notify(notification)));
