@@ -8,6 +8,49 @@ use crate::harness::{Machine, finish};
 
 const WEB: (&str, &str) = ("web.service", "[Service]\nExecStart={echo} act serve\n");
 
+#[cfg(unix)]
+fn connect(endpoint: &str) -> std::os::unix::net::UnixStream {
+    let stream = std::os::unix::net::UnixStream::connect(endpoint).expect("the supervisor listens");
+    stream
+        .set_write_timeout(Some(std::time::Duration::from_secs(2)))
+        .expect("a socket takes a time limit");
+    stream
+}
+
+/// A pipe has no time limit for writing, so a thread does it, which ends when the other side hangs up.
+#[cfg(windows)]
+fn connect(endpoint: &str) -> impl std::io::Write {
+    let (sender, pieces) = std::sync::mpsc::channel::<Vec<u8>>();
+    let mut pipe = crate::harness::wait_for("a free end of the pipe", || {
+        fs_err::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(endpoint)
+            .ok()
+    });
+    std::thread::spawn(move || {
+        for piece in pieces {
+            let _ = pipe.write_all(&piece);
+        }
+    });
+    Aside(sender)
+}
+
+#[cfg(windows)]
+struct Aside(std::sync::mpsc::Sender<Vec<u8>>);
+
+#[cfg(windows)]
+impl std::io::Write for Aside {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.send(bytes.to_vec()).map_err(std::io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 #[test]
 fn an_unknown_directive_is_reported_with_its_line_and_ignored() {
     let machine = Machine::with(&[]);
@@ -239,49 +282,6 @@ fn garbage_at_the_control_endpoint_hurts_nobody() {
     }
     drop(held);
     machine.ok(["stop", "web"]);
-}
-
-#[cfg(unix)]
-fn connect(endpoint: &str) -> std::os::unix::net::UnixStream {
-    let stream = std::os::unix::net::UnixStream::connect(endpoint).unwrap();
-    stream
-        .set_write_timeout(Some(std::time::Duration::from_secs(2)))
-        .unwrap();
-    stream
-}
-
-/// A pipe has no time limit for writing, so a thread does it, which ends when the other side hangs up.
-#[cfg(windows)]
-fn connect(endpoint: &str) -> impl std::io::Write {
-    let (sender, pieces) = std::sync::mpsc::channel::<Vec<u8>>();
-    let mut pipe = crate::harness::wait_for("a free end of the pipe", || {
-        fs_err::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(endpoint)
-            .ok()
-    });
-    std::thread::spawn(move || {
-        for piece in pieces {
-            let _ = pipe.write_all(&piece);
-        }
-    });
-    Aside(sender)
-}
-
-#[cfg(windows)]
-struct Aside(std::sync::mpsc::Sender<Vec<u8>>);
-
-#[cfg(windows)]
-impl std::io::Write for Aside {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.send(bytes.to_vec()).map_err(std::io::Error::other)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use transom_host::process::{Native, Processes as _};
 
 pub(crate) fn is_alive(pid: u32) -> bool {
-    Native::default().identify(pid).is_some()
+    Native.identify(pid).is_some()
 }
 
 pub(crate) fn kill(pid: u32) {
