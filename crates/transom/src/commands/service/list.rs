@@ -84,6 +84,10 @@ pub(super) struct ListTimers {
     /// Only units that match these patterns
     #[arg(value_name = "PATTERN")]
     patterns: Vec<String>,
+
+    /// Those that are stopped, too
+    #[arg(short, long)]
+    all: bool,
 }
 
 impl ListUnits {
@@ -241,11 +245,12 @@ impl Row for FileRow {
 impl ListTimers {
     pub(super) fn run(self, cx: &Context) -> anyhow::Result<Exit> {
         if systemd::runs(cx) {
-            return systemd::systemctl("list-timers", &[], &self.patterns);
+            let all: &[&str] = if self.all { &["--all"] } else { &[] };
+            return systemd::systemctl("list-timers", all, &self.patterns);
         }
         let mut rows: Vec<TimerRow> = list(cx, &self.patterns)?
             .into_iter()
-            .filter(|unit| unit.active_state == ActiveState::Active)
+            .filter(|unit| self.all || unit.active_state == ActiveState::Active)
             .filter_map(|unit| {
                 let timer = unit.timer?;
                 let (next, last) = (timer.next, timer.last);
