@@ -1,11 +1,11 @@
 //! Notifications over a named pipe: a client connects, writes its lines and hangs up.
 
+use std::fs::OpenOptions;
 use std::io;
 use std::io::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
-use fs_err::OpenOptions;
 use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -15,6 +15,9 @@ use crate::ipc::{Access, Endpoint, Listener, Stream};
 
 /// A client that holds the pipe open for longer without hanging up is not waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Between two tries while every instance of the pipe is taken.
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
 pub(super) struct Receiver {
@@ -66,15 +69,14 @@ async fn read_one(stream: Stream, sender: mpsc::Sender<Message>) {
 
 pub(super) fn send(address: &str, text: &str) -> io::Result<()> {
     const PIPE_BUSY: i32 = 231;
-    let mut tries = 0;
+    let give_up = Instant::now() + PATIENCE;
     let mut pipe = loop {
+        // Not fs_err: it hides the system's code, and the address is named by the caller.
         match OpenOptions::new().write(true).open(address) {
-            Ok(pipe) => break pipe,
-            Err(error) if error.raw_os_error() == Some(PIPE_BUSY) && tries < 50 => {
-                tries += 1;
-                std::thread::sleep(Duration::from_millis(20));
+            Err(error) if error.raw_os_error() == Some(PIPE_BUSY) && Instant::now() < give_up => {
+                std::thread::sleep(BUSY_PAUSE);
             }
-            Err(error) => return Err(error),
+            opened => break opened?,
         }
     };
     pipe.write_all(text.as_bytes())
