@@ -6,8 +6,11 @@ use crate::tidy::source::{Code, Tree};
 use crate::workspace::Workspace;
 
 const MARK: &str = "needs real Windows";
+/// How a test binary with a harness of its own names the reason.
+const OWN_HARNESS: &str = "Some(\"needs real Windows";
 
-/// The tests marked `#[ignore = "needs real Windows: …"]`, as `file:line: reason`.
+/// The tests marked `#[ignore = "needs real Windows: …"]`, or so in a harness of their own, as
+/// `file:line: reason`.
 pub(crate) fn marked_tests(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(marked_in(&Tree::of_checkout(&workspace.root)?))
 }
@@ -20,6 +23,14 @@ fn marked_in(tree: &Tree) -> Vec<String> {
                 found.push(format!("{}:{line}: {reason}", file.path));
             }
         }
+        let in_own_harness = file.path.contains("/tests/");
+        for (index, line) in file.text.lines().enumerate() {
+            let line = line.trim_start();
+            if in_own_harness && line.starts_with(OWN_HARNESS) {
+                let reason = line.trim_start_matches("Some(\"").trim_end_matches("\"),");
+                found.push(format!("{}:{}: {reason}", file.path, index + 1));
+            }
+        }
     }
     found
 }
@@ -27,6 +38,16 @@ fn marked_in(tree: &Tree) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_harness_of_its_own_has_marks_of_its_own() {
+        let text = "(\n    \"a\",\n    Some(\"needs real Windows: limits\"),\n    a,\n),\n";
+        let tree = Tree::made_of(&[("crates/host/tests/process/windows.rs", text)]);
+        assert_eq!(
+            marked_in(&tree),
+            ["crates/host/tests/process/windows.rs:3: needs real Windows: limits"]
+        );
+    }
 
     #[test]
     fn only_tests_with_the_mark_are_counted() {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use transom_testkit::eventually;
+use transom_testkit::{Lab, eventually};
 
 use crate::{NEIGHBOUR, Node, SOON, Service, WEB, mixed_lab, on_each};
 
@@ -47,6 +47,39 @@ fn a_host_that_stood_still_goes_on_with_its_services() {
         other.wait_for_page_of(paused).unwrap();
         assert_eq!(states(paused).unwrap(), before);
     }
+}
+
+#[test]
+fn a_full_disk_ends_no_service_and_is_forgotten_when_there_is_room_again() {
+    let lab = Lab::new("full-disk").unwrap();
+    let node = Node::set_up(lab.linux_host("full").unwrap()).unwrap();
+    let run = |line: &[&str]| node.host.run(line.iter().copied()).unwrap();
+    run(&["mkdir", "-p", "/run/transom"]).success().unwrap();
+    let options = ["-t", "tmpfs", "-o", "size=512k", "tmpfs", "/run/transom"];
+    run(&[&["mount"][..], &options].concat()).success().unwrap();
+    let daemon = node.start_supervisor().unwrap();
+    node.service(&["start", WEB, NEIGHBOUR]).unwrap();
+    let before = node.wait_until_active(WEB).unwrap();
+
+    let fill = run(&["dd", "if=/dev/zero", "of=/run/transom/filler", "bs=4k"]);
+    assert!(fill.stderr.contains("No space left"), "{fill:?}");
+    // What happens now cannot be written down, and no keeper can be made for a restart.
+    node.kill(node.state(NEIGHBOUR).unwrap().pid).unwrap();
+    eventually("the neighbour to be given up", SOON, || {
+        let state = node.state(NEIGHBOUR)?;
+        ensure!(state.active == "failed", "{state:?}");
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(node.state(WEB).unwrap(), before);
+    assert_eq!(node.page_of(&node).unwrap(), node.host.name());
+
+    run(&["rm", "/run/transom/filler"]).success().unwrap();
+    node.service(&["reset-failed", NEIGHBOUR]).unwrap();
+    node.service(&["start", NEIGHBOUR]).unwrap();
+    node.wait_until_active(NEIGHBOUR).unwrap();
+    assert_eq!(node.state(WEB).unwrap(), before);
+    node.shut_down(&daemon).unwrap();
 }
 
 #[test]

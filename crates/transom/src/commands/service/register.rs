@@ -19,6 +19,9 @@ use crate::failure::{Advice as _, Exit};
 /// The name under which the system knows the supervisor.
 pub(super) const NAME: &str = "transom-supervisor";
 
+/// What has to run first: services listen and connect.
+const DEPENDENCIES: [&str; 2] = ["Tcpip", "Afd"];
+
 const START_LIMIT: Duration = Duration::from_mins(1);
 
 /// Register the supervisor with the system, so that it comes up at boot
@@ -59,7 +62,7 @@ impl Install {
                 .map(Into::into)
                 .to_vec(),
             start: Start::Auto,
-            dependencies: Vec::new(),
+            dependencies: DEPENDENCIES.map(Into::into).to_vec(),
             failure: FailureActions {
                 restart_delays: [1, 5, 30].map(Duration::from_secs).to_vec(),
                 reset_after: Duration::from_hours(1),
