@@ -63,11 +63,13 @@ fn a_full_disk_ends_no_service_and_is_forgotten_when_there_is_room_again() {
 
     let fill = run(&["dd", "if=/dev/zero", "of=/run/transom/filler", "bs=4k"]);
     assert!(fill.stderr.contains("No space left"), "{fill:?}");
-    // What happens now cannot be written down, and no keeper can be made for a restart.
+    // What happens now cannot be written down. Whether the neighbour comes back depends on the room
+    // that its end makes; what counts is that the supervisor gets over it.
     node.kill(node.state(NEIGHBOUR).unwrap().pid).unwrap();
-    eventually("the neighbour to be given up", SOON, || {
+    eventually("the neighbour to come back or be given up", SOON, || {
         let state = node.state(NEIGHBOUR)?;
-        ensure!(state.active == "failed", "{state:?}");
+        let is_back = state.active == "active" && state.restarts > 0;
+        ensure!(is_back || state.active == "failed", "{state:?}");
         Ok(())
     })
     .unwrap();
