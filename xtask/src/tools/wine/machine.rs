@@ -1,17 +1,20 @@
 //! One Windows machine (a Wine prefix) for a whole run of tests. It is held open by a sleeping program,
 //! so that each test starts in milliseconds, and is shut down and removed when the run ends.
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
 use crate::console;
 use crate::run;
 use crate::tools::stamp;
 use crate::workspace::Workspace;
 
+const BOOTED: &str = "transom-machine-is-up";
 const PREFIX: &str = "windows-machine-";
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -40,21 +43,47 @@ impl Machine {
         let holder = wine_command(&wine, &folder)
             .args(["cmd.exe", "/q"])
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .context("could not start the Windows machine")?;
-        let machine = Self {
+        let mut machine = Self {
             wine,
             folder,
             holder,
         };
+        // Two programs that boot the same machine at once get in each other's way.
+        machine.wait_for_boot()?;
         run::bounded(
             wine_command(&machine.wine, &machine.folder).args(["cmd.exe", "/c", "exit"]),
             PATIENCE,
         )
         .context("the Windows machine does not run programs")?;
         Ok(machine)
+    }
+
+    /// Returns when the first program of the machine runs: it repeats a word.
+    fn wait_for_boot(&mut self) -> Result<()> {
+        let mut input = self.holder.stdin.as_ref().context("no pipe")?;
+        input.write_all(format!("echo {BOOTED}\r\n").as_bytes())?;
+        let output = self.holder.stdout.take().context("no pipe")?;
+        let (sender, answer) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut lines = BufReader::new(output).lines();
+            let booted = lines.any(|line| line.is_ok_and(|line| line.contains(BOOTED)));
+            // Nobody listens any more if it took too long.
+            let _ = sender.send(booted);
+            // The interpreter must be able to go on writing.
+            lines.for_each(drop);
+        });
+        match answer.recv_timeout(PATIENCE) {
+            Ok(true) => Ok(()),
+            Ok(false) => bail!("the Windows machine ended while it booted"),
+            Err(_) => bail!(
+                "the Windows machine did not boot within {}",
+                console::duration(PATIENCE)
+            ),
+        }
     }
 
     pub(crate) fn prefix(&self) -> &Path {
