@@ -5,6 +5,7 @@ pub mod arch;
 pub mod labels;
 pub mod layout;
 pub mod os;
+pub mod package;
 pub mod platform;
 pub mod windows;
 
