@@ -5,10 +5,12 @@ use super::*;
 /// The open examples, copied into the tree so that a clone can test itself.
 const EXAMPLES: &str = include_str!("../../../package/tests/vectors/identifiers.json");
 
+/// Whether a text is what it should be.
+type Judge = fn(&str) -> bool;
+
 #[test]
-fn the_open_examples_are_judged_as_they_say() {
+fn the_open_examples_are_count_as_they_say() {
     let examples: serde_json::Value = serde_json::from_str(EXAMPLES).unwrap();
-    type Judge = fn(&str) -> bool;
     let judges: [(&str, Judge); 5] = [
         ("names", |text| text.parse::<PackageName>().is_ok()),
         ("versions", |text| text.parse::<PackageVersion>().is_ok()),
@@ -19,16 +21,16 @@ fn the_open_examples_are_judged_as_they_say() {
             text.is_empty() || text.parse::<GroupName>().is_ok()
         }),
     ];
-    let mut judged = 0;
+    let mut count = 0;
     for (kind, judge) in judges {
         for (text, expected) in examples[kind].as_object().unwrap() {
             // The original lets a trailing newline pass. We do not.
             let expected = expected.as_bool().unwrap() && !text.ends_with('\n');
             assert_eq!(judge(text), expected, "{kind}: {text:?}");
-            judged += 1;
+            count += 1;
         }
     }
-    assert!(judged > 40);
+    assert!(count > 40);
 }
 
 #[test]
