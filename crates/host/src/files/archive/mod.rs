@@ -13,7 +13,7 @@ use transom_model::os::Os;
 
 use super::FileError;
 
-pub use self::names::Refusal;
+pub use self::names::{Refusal, check_name, key};
 pub use self::tar::extract_tar;
 pub use self::zip::extract_zip;
 

@@ -87,7 +87,8 @@ fn has_drive(text: &str) -> bool {
     bytes.len() >= 2 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':'
 }
 
-fn check_name(target: Os, name: &str) -> Result<(), Refusal> {
+/// Whether one name of a folder is possible on the target system.
+pub fn check_name(target: Os, name: &str) -> Result<(), Refusal> {
     if name == ".." {
         return Err(Refusal::Upwards);
     }
@@ -126,7 +127,7 @@ fn is_device(name: &str) -> bool {
 }
 
 /// Two names are the same on the target system if they have the same key.
-pub(super) fn key(target: Os, path: &str) -> String {
+pub fn key(target: Os, path: &str) -> String {
     match target {
         Os::Linux => path.to_owned(),
         // Both ways, because some letters have no partner in one direction.
