@@ -1,10 +1,12 @@
 //! Anchored work on Linux: every name is reached from the descriptor of the anchor, one folder at a
 //! time, and no step follows a link.
 
+use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
 use super::super::linux::OpenFile;
@@ -13,19 +15,32 @@ use super::super::steps::{Anchor, NewFile};
 #[derive(Debug)]
 pub(in super::super) struct FolderAnchor {
     folder: OwnedFd,
+    /// The folder entered last: most entries stand in the same one as the entry before.
+    last: RefCell<Option<(Utf8PathBuf, Arc<OwnedFd>)>>,
 }
 
 impl FolderAnchor {
     pub(in super::super) fn create(path: &Utf8Path) -> io::Result<Self> {
         rustix::fs::mkdir(path.as_str(), Mode::from_raw_mode(0o700))?;
         let folder = open_folder(CWD, path.as_str())?;
-        Ok(Self { folder })
+        Ok(Self {
+            folder,
+            last: RefCell::new(None),
+        })
     }
 
     /// Opens the folder of `below` and says the last name.
-    fn reach<'a>(&self, below: &'a Utf8Path) -> io::Result<(OwnedFd, &'a str)> {
+    fn reach<'a>(&self, below: &'a Utf8Path) -> io::Result<(Arc<OwnedFd>, &'a str)> {
         let name = below.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let folder = self.enter(below.parent().unwrap_or(Utf8Path::new("")))?;
+        let parent = below.parent().unwrap_or(Utf8Path::new(""));
+        if let Some((path, folder)) = &*self.last.borrow()
+            && path == parent
+        {
+            return Ok((Arc::clone(folder), name));
+        }
+        let folder = Arc::new(self.enter(parent)?);
+        self.last
+            .replace(Some((parent.to_owned(), Arc::clone(&folder))));
         Ok((folder, name))
     }
 
