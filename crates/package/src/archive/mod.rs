@@ -20,6 +20,7 @@ pub use digest::{Digest, DigestError};
 pub use manifest::{Kind, Manifest, ManifestEntry, ManifestError};
 pub use pack::{Description, PackError, Packed, pack};
 pub use sbom::{Origin, Pin};
+pub(crate) use unpack::ahead;
 pub use unpack::{Unpack, UnpackError, Unpacked, default_limits, read_manifest, unpack};
 pub use verifier::VerifyError;
 

@@ -10,7 +10,7 @@ use zstd::Encoder;
 use super::pack::Sink;
 
 /// A good deal smaller than the default at a speed that a build does not notice.
-const LEVEL: i32 = 9;
+const LEVEL: i32 = 6;
 /// What a header has room for; the last byte of a name field need not be zero.
 const NAME_FIELD: usize = 100;
 const LONG_NAME: &str = "././@LongLink";
