@@ -10,4 +10,5 @@ pub mod machine;
 pub mod notify;
 pub mod process;
 pub mod route;
+pub mod sandbox;
 pub mod service;

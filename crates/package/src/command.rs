@@ -45,9 +45,21 @@ pub(crate) fn run(
     folder: Option<&Utf8Path>,
     limit: Duration,
 ) -> Result<String, CommandError> {
+    run_with(program, arguments, &[], folder, limit)
+}
+
+/// The same, with these variables besides our own.
+pub(crate) fn run_with(
+    program: &str,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+    folder: Option<&Utf8Path>,
+    limit: Duration,
+) -> Result<String, CommandError> {
     let mut command = Command::new(program);
     command
         .args(arguments)
+        .envs(environment.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());

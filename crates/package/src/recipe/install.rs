@@ -7,14 +7,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InstallRule {
-    /// What to copy: a path or a glob below `/pkg` (`src/<source>/…`, `extra/…`), with `/` between names.
+    /// What to copy, below `/pkg` (`src/<source>/…`, `extra/…`), with `/` between names: a file, a folder
+    /// with all below it, or a glob. A glob matches files; `*` stays within a folder, `**` does not. Of a
+    /// match, what comes before the first wildcard's folder is not kept.
     pub copy: String,
     /// Where to, below the package. Ends with `/` for a folder; else the one file gets this very name.
     pub to: String,
     /// The mode of the files, in octal such as `"0755"`. What is not given stays as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// How many leading folders of a globbed path are dropped: what is left stands below `to`.
+    /// How many more leading folders are dropped: what is left of a match stands below `to`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub strip: u32,
     /// Paths or globs that are left out.
