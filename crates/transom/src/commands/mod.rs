@@ -7,6 +7,7 @@ mod doctor;
 mod help;
 mod man;
 mod reference;
+mod repository;
 pub(crate) mod service;
 mod tree;
 mod version;
@@ -41,6 +42,8 @@ struct Transom {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[command(visible_alias = "repo")]
+    Repository(repository::Repository),
     Service(service::Service),
     Doctor(doctor::Doctor),
     Config(config::Config),
@@ -54,6 +57,7 @@ enum Command {
 impl Command {
     fn run(self, cx: &Context) -> anyhow::Result<Exit> {
         match self {
+            Self::Repository(command) => command.run(cx),
             Self::Service(command) => command.run(cx),
             Self::Doctor(command) => command.run(cx),
             Self::Config(command) => command.run(cx),
@@ -68,6 +72,7 @@ impl Command {
 
 /// How the overview of commands is ordered: title, then names.
 const GROUPS: &[(&str, &[&str])] = &[
+    ("Packages", &["repository"]),
     ("This machine", &["doctor", "service"]),
     (
         "This command",

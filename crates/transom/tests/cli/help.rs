@@ -12,6 +12,9 @@ fn without_a_command_the_overview_is_printed_on_stderr() {
 
     Usage: transom [OPTIONS] <COMMAND>
 
+    Packages:
+      repository  Make, sign, check and carry repositories of packages
+
     This machine:
       doctor      Show what this machine can do, and what it lacks
       service     Run and control services from systemd unit files, on Linux and Windows
