@@ -8,6 +8,7 @@ mod help;
 mod man;
 pub(crate) mod package;
 mod reference;
+mod repository;
 pub(crate) mod service;
 mod tree;
 mod version;
@@ -43,6 +44,8 @@ struct Transom {
 #[derive(Debug, Subcommand)]
 enum Command {
     Package(package::Package),
+    #[command(visible_alias = "repo")]
+    Repository(repository::Repository),
     Service(service::Service),
     Doctor(doctor::Doctor),
     Config(config::Config),
@@ -57,6 +60,7 @@ impl Command {
     fn run(self, cx: &Context) -> anyhow::Result<Exit> {
         match self {
             Self::Package(command) => command.run(cx),
+            Self::Repository(command) => command.run(cx),
             Self::Service(command) => command.run(cx),
             Self::Doctor(command) => command.run(cx),
             Self::Config(command) => command.run(cx),
@@ -71,7 +75,7 @@ impl Command {
 
 /// How the overview of commands is ordered: title, then names.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Software", &["package"]),
+    ("Software", &["package", "repository"]),
     ("This machine", &["doctor", "service"]),
     (
         "This command",

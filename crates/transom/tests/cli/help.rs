@@ -14,6 +14,7 @@ fn without_a_command_the_overview_is_printed_on_stderr() {
 
     Software:
       package     Make packages, and choose those that are active on this node
+      repository  Make, sign, check and carry repositories of packages
 
     This machine:
       doctor      Show what this machine can do, and what it lacks

@@ -16,5 +16,7 @@ mod help;
 mod package_node;
 #[cfg(test)]
 mod package_tree;
+#[cfg(test)]
+mod repository;
 mod streams;
 mod version;
