@@ -180,17 +180,12 @@ fn names_and_links_that_lead_out_are_refused_whatever_the_manifest_says() {
         let error = refusal(&archive, &Unpack::verified());
         assert!(error.contains(reason), "{path}: {error}");
     }
-    let archive = zip(&[(MANIFEST, NO_FILE), ("a", ""), ("A", "")]);
-    let wanted = Unpack {
-        unverified: true,
-        ..Unpack::verified()
-    };
-    let linux = r#"{"version": 1, "id": "tool--1", "os": "windows", "entries": [
+    let windows = r#"{"version": 1, "id": "tool--1", "os": "windows", "entries": [
         {"path": "a", "kind": "file", "mode": "0644", "size": 0,
          "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}]}"#;
-    assert!(!refusal(&archive, &wanted).is_empty());
-    let archive = zip(&[(MANIFEST, linux), ("a", ""), ("A", "")]);
-    assert!(refusal(&archive, &wanted).contains("case of its letters"));
+    let archive = zip(&[(MANIFEST, windows), ("a", ""), ("A", "")]);
+    let error = refusal(&archive, &Unpack::verified());
+    assert!(error.contains("case of its letters"), "{error}");
 }
 
 #[test]
