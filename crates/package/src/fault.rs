@@ -109,6 +109,7 @@ impl<'a> Place<'a> {
     }
 
     /// The value under `key` of the object here.
+    #[must_use]
     pub fn key(&self, key: &str, value: &Json) -> Self {
         let separator = if self.path.is_empty() { "" } else { "." };
         Self {
@@ -119,6 +120,7 @@ impl<'a> Place<'a> {
     }
 
     /// An item of the list here.
+    #[must_use]
     pub fn item(&self, at: usize, value: &Json) -> Self {
         Self {
             file: self.file,

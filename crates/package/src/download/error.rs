@@ -169,6 +169,6 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-pub(super) fn shown(url: &Url) -> String {
+pub(crate) fn shown(url: &Url) -> String {
     Shown(url).to_string()
 }

@@ -7,48 +7,58 @@ use url::Url;
 
 use super::attempt::Attempt;
 use super::part::{Part, blocking};
-use super::{DownloadError, Event, Listener, Request};
+use super::{DownloadError, Downloader, Event, Listener, Request};
 
 const CHUNK: u64 = 1 << 20;
 
-pub(super) async fn attempt(request: &Request, part: Part, listener: Listener<'_>) -> Attempt {
-    match copy(request, part, listener).await {
-        Ok(part) => Attempt::Complete(part),
-        Err(error) => Attempt::Failed(error),
-    }
-}
-
-async fn copy(
-    request: &Request,
-    part: Part,
-    listener: Listener<'_>,
-) -> Result<Part, DownloadError> {
-    let (mut source, total) = open(&request.url).await?;
-    if total > request.limit {
-        return Err(DownloadError::too_large(&request.url, request.limit));
-    }
-    if let Some(expected) = request.length.filter(|expected| *expected != total) {
-        return Err(DownloadError::announced_length(
-            &request.url,
-            expected,
-            total,
-        ));
-    }
-    let mut part = part.restart().await?;
-    loop {
-        let (returned, chunk) = next_chunk(source).await?;
-        source = returned;
-        if chunk.is_empty() {
-            return Ok(part);
+impl Downloader {
+    /// Copies the file, from its first byte: a disk breaks off less often than a network.
+    pub(super) async fn copy(
+        &self,
+        request: &Request,
+        part: Part,
+        listener: Listener<'_>,
+    ) -> Attempt {
+        match self.copy_all(request, part, listener).await {
+            Ok(part) => Attempt::Complete(part),
+            Err(error) => Attempt::Failed(error),
         }
-        part = part.append(chunk).await?;
-        if part.length() > request.limit {
+    }
+
+    async fn copy_all(
+        &self,
+        request: &Request,
+        part: Part,
+        listener: Listener<'_>,
+    ) -> Result<Part, DownloadError> {
+        let (mut source, total) = open(&request.url).await?;
+        if total > request.limit {
             return Err(DownloadError::too_large(&request.url, request.limit));
         }
-        listener(Event::Progress {
-            done: part.length(),
-            total: Some(total),
-        });
+        if let Some(expected) = request.length.filter(|expected| *expected != total) {
+            return Err(DownloadError::announced_length(
+                &request.url,
+                expected,
+                total,
+            ));
+        }
+        self.check_space(request, &part, total, 0).await?;
+        let mut part = part.restart().await?;
+        loop {
+            let (returned, chunk) = next_chunk(source).await?;
+            source = returned;
+            if chunk.is_empty() {
+                return Ok(part);
+            }
+            part = part.append(chunk).await?;
+            if part.length() > request.limit {
+                return Err(DownloadError::too_large(&request.url, request.limit));
+            }
+            listener(Event::Progress {
+                done: part.length(),
+                total: Some(total),
+            });
+        }
     }
 }
 

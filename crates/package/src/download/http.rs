@@ -6,12 +6,11 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use reqwest::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Response, StatusCode};
-use transom_host::files::Files as _;
 use url::Url;
 
 use super::attempt::{Attempt, Interruption};
-use super::part::{Part, State, blocking};
-use super::{DownloadError, Downloader, Event, FILES, Listener, Request};
+use super::part::{Part, State};
+use super::{DownloadError, Downloader, Event, Listener, Request};
 
 /// So much is gathered before it goes to the disk.
 const CHUNK: usize = 1 << 20;
@@ -137,24 +136,7 @@ impl Downloader {
                 total,
             ));
         }
-        let folder = part.folder().to_owned();
-        let path = request.destination.clone();
-        let (needed, kept) = (total - promise.start, self.policy.keep_free);
-        // The bytes that are there and begin anew are given back first.
-        let given_back = part.length() - promise.start;
-        blocking(move || {
-            let available = FILES.free_space(&folder)?.available;
-            if needed.saturating_add(kept) > available.saturating_add(given_back) {
-                return Err(DownloadError::Space {
-                    path,
-                    needed,
-                    available,
-                    kept,
-                });
-            }
-            Ok(())
-        })
-        .await
+        self.check_space(request, part, total, promise.start).await
     }
 }
 
@@ -189,7 +171,7 @@ async fn send(url: &Url, builder: reqwest::RequestBuilder) -> Result<Response, S
         let error = error.without_url();
         if error.is_redirect() {
             Stop::Fail(DownloadError::Redirect {
-                url: super::error::shown(url),
+                url: super::shown(url),
                 source: Box::new(error),
             })
         } else {
@@ -207,7 +189,7 @@ fn refusal(url: &Url, status: StatusCode, headers: &HeaderMap) -> Stop {
         }),
         404 | 410 => Stop::Fail(DownloadError::not_found(url)),
         status => Stop::Fail(DownloadError::Refused {
-            url: super::error::shown(url),
+            url: super::shown(url),
             status,
         }),
     }

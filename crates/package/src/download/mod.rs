@@ -15,14 +15,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use transom_host::files::Native;
+use transom_host::files::{Files as _, Native};
 use url::Url;
 
+pub use attempt::Interruption;
 pub use digest::{Digest, DigestError, Digests, digest_file};
 pub use error::DownloadError;
 pub use pace::{Pace, RealPace};
 
-use attempt::{Attempt, Interruption};
+pub(crate) use error::shown;
+
+use attempt::Attempt;
 use part::Part;
 
 /// What to fetch, where to, and what it must be.
@@ -174,7 +177,7 @@ impl Downloader {
         loop {
             let before = part.length();
             let outcome = if request.url.scheme() == "file" {
-                file::attempt(request, part, listener).await
+                self.copy(request, part, listener).await
             } else {
                 self.attempt(request, part, listener).await
             };
@@ -223,6 +226,32 @@ impl Downloader {
                 }
             }
         }
+    }
+
+    /// Refuses what the disk cannot hold. The bytes of the part behind `start` are given back first.
+    async fn check_space(
+        &self,
+        request: &Request,
+        part: &Part,
+        total: u64,
+        start: u64,
+    ) -> Result<(), DownloadError> {
+        let (folder, path) = (part.folder().to_owned(), request.destination.clone());
+        let (needed, kept) = (total - start, self.policy.keep_free);
+        let given_back = part.length() - start;
+        part::blocking(move || {
+            let available = FILES.free_space(&folder)?.available;
+            if needed.saturating_add(kept) > available.saturating_add(given_back) {
+                return Err(DownloadError::Space {
+                    path,
+                    needed,
+                    available,
+                    kept,
+                });
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Waits before the next attempt, or says that there is none.

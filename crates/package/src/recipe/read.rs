@@ -15,7 +15,7 @@ use crate::info::{Requirement, scalar};
 use crate::json::{Json, Kind};
 
 /// The fields that a recipe may have.
-const FIELDS: [&str; 12] = [
+const FIELDS: [&str; 11] = [
     "sources",
     "single_source",
     "requires",
@@ -27,7 +27,6 @@ const FIELDS: [&str; 12] = [
     "username",
     "group",
     "sysctl",
-    "version_extra",
 ];
 
 /// Fields of the id that the tree decides, never the recipe.

@@ -114,7 +114,7 @@ impl SourceFolder {
             return;
         };
         for name in entries {
-            let relative = below.join(&name);
+            let relative = join(below, &name);
             let path = self.path.join(&relative);
             // What is here already shadows the tree below.
             if self.packages.contains_key(&name) || !path.is_dir() {
@@ -177,7 +177,7 @@ impl SourceFolder {
             let Some(prefix) = entry.strip_suffix(ending) else {
                 continue;
             };
-            let file = relative.join(entry);
+            let file = join(relative, entry);
             let variant = match prefix.strip_suffix('.') {
                 Some("") => Err(format!("the default variant's file is just `{ending}`")),
                 Some("default") => Err(format!(
@@ -237,8 +237,8 @@ impl SourceFolder {
         let json = self.json(file)?;
         let mut ignored = Faults::default();
         let source = read_source(&Place::file(file), &json, &mut self.faults, &mut ignored)?;
-        let cache = Utf8Path::new(CACHE).join("upstream");
-        let checkout = cache.join("checkout");
+        let cache = join(Utf8Path::new(CACHE), "upstream");
+        let checkout = join(&cache, "checkout");
         let outcome = sources.check_out(
             &source,
             &self.path,
@@ -250,7 +250,7 @@ impl SourceFolder {
             self.faults.push(Fault::of_file(file, message));
             return None;
         }
-        let packages = checkout.join("packages");
+        let packages = join(&checkout, "packages");
         if self.path.join(&packages).join(UPSTREAM_FILE).exists() {
             let message = "the upstream tree has an upstream itself, which is not supported";
             self.faults.push(Fault::of_file(file, message));
@@ -264,7 +264,16 @@ impl PackageFolder {
     /// The file of a variant's recipe, for messages.
     pub(super) fn recipe_file(&self, variant: &Variant) -> Utf8PathBuf {
         let name = format!("{}{}", variant.file_prefix(), recipe::FILE_NAME);
-        self.path.join(name)
+        join(&self.path, &name)
+    }
+}
+
+/// A path below the tree's folder is written with `/` on every system, so that messages are the same.
+fn join(folder: &Utf8Path, name: &str) -> Utf8PathBuf {
+    if folder.as_str().is_empty() {
+        name.into()
+    } else {
+        format!("{folder}/{name}").into()
     }
 }
 

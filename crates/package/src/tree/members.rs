@@ -92,7 +92,7 @@ struct Finder<'a> {
     warnings: &'a mut Faults,
 }
 
-impl<'a> Finder<'a> {
+impl Finder<'_> {
     /// Every package that the tree does not exclude.
     fn all(&mut self) -> BTreeSet<Key> {
         let mut keys = BTreeSet::new();

@@ -36,11 +36,14 @@ pub(super) fn choose(recipe: &mut Recipe, file: &Utf8Path, tree: &Utf8Path, faul
             recipe.script = None;
         }
         None => {
-            let names: Vec<String> = candidates(recipe)
+            let looked_for: Vec<String> = candidates(recipe)
                 .into_iter()
                 .map(|(name, _)| format!("`{name}`"))
                 .collect();
-            let message = format!("there is no build script: no file {}", names.join(" or "));
+            let message = format!(
+                "there is no build script: no file {}",
+                looked_for.join(" or ")
+            );
             let mut fault = Fault::of_file(file, message);
             if named {
                 "build_script".clone_into(&mut fault.path);

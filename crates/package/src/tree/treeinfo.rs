@@ -99,11 +99,11 @@ pub(super) fn read(
         Some(value) => variants(&place.key(VARIANTS, value), value, faults),
     };
     Some(TreeInfo {
+        file,
         exclude,
         variants,
         core,
         bootstrap,
-        file,
     })
 }
 

@@ -6,6 +6,7 @@ mod config;
 mod doctor;
 mod help;
 mod man;
+mod package;
 mod reference;
 pub(crate) mod service;
 mod tree;
@@ -41,6 +42,7 @@ struct Transom {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Package(package::Package),
     Service(service::Service),
     Doctor(doctor::Doctor),
     Config(config::Config),
@@ -54,6 +56,7 @@ enum Command {
 impl Command {
     fn run(self, cx: &Context) -> anyhow::Result<Exit> {
         match self {
+            Self::Package(command) => command.run(cx),
             Self::Service(command) => command.run(cx),
             Self::Doctor(command) => command.run(cx),
             Self::Config(command) => command.run(cx),
@@ -68,6 +71,7 @@ impl Command {
 
 /// How the overview of commands is ordered: title, then names.
 const GROUPS: &[(&str, &[&str])] = &[
+    ("Software", &["package"]),
     ("This machine", &["doctor", "service"]),
     (
         "This command",

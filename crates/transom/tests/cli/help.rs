@@ -12,6 +12,9 @@ fn without_a_command_the_overview_is_printed_on_stderr() {
 
     Usage: transom [OPTIONS] <COMMAND>
 
+    Software:
+      package     Make packages, and choose those that are active on this node
+
     This machine:
       doctor      Show what this machine can do, and what it lacks
       service     Run and control services from systemd unit files, on Linux and Windows
@@ -47,6 +50,10 @@ fn every_command_explains_itself_with_examples() {
         &["completion"],
         &["man"],
         &["help"],
+        &["package"],
+        &["package", "id"],
+        &["package", "tree"],
+        &["package", "graph"],
         &["service"],
         &["service", "start"],
         &["service", "status"],

@@ -12,5 +12,7 @@ mod guides;
 #[cfg(test)]
 mod harness;
 mod help;
+#[cfg(test)]
+mod package_tree;
 mod streams;
 mod version;

@@ -14,7 +14,7 @@ use transom_model::os::Os;
 
 use super::FileError;
 
-pub use self::names::{Refusal, check_link, entry_path, key};
+pub use self::names::{Refusal, check_link, check_name, entry_path, key};
 pub use self::tar::{extract_tar, extract_tar_watched};
 pub use self::watcher::{Objection, Seen, Unwatched, Watcher, What};
 pub use self::zip::{extract_zip, extract_zip_watched};

@@ -87,7 +87,8 @@ fn has_drive(text: &str) -> bool {
     bytes.len() >= 2 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':'
 }
 
-fn check_name(target: Os, name: &str) -> Result<(), Refusal> {
+/// Whether one name of a folder is possible on the target system.
+pub fn check_name(target: Os, name: &str) -> Result<(), Refusal> {
     if name == ".." {
         return Err(Refusal::Upwards);
     }
