@@ -47,7 +47,9 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
 fn zip(entries: &[(&str, &str)]) -> Vec<u8> {
     let mut writer = ZipWriter::new(std::io::Cursor::new(Vec::new()));
     for (name, content) in entries {
-        let options = SimpleFileOptions::default().unix_permissions(0o644);
+        let options = SimpleFileOptions::default()
+            .system(zip::System::Unix)
+            .unix_permissions(0o644);
         writer.start_file(*name, options).unwrap();
         writer.write_all(content.as_bytes()).unwrap();
     }

@@ -168,19 +168,9 @@ fn commit(folder: &Utf8Path, content: &str) -> String {
     git(folder, &["rev-parse", "HEAD"])
 }
 
-/// There is no git for the Windows machines that the tests run on.
-fn has_git() -> bool {
-    Command::new("git")
-        .arg("--version")
-        .output()
-        .is_ok_and(|output| output.status.success())
-}
-
 #[test]
+#[cfg_attr(windows, ignore = "needs real Windows: there is no git under Wine")]
 fn a_commit_is_laid_out_exactly_and_fetched_only_when_it_is_missing() {
-    if !has_git() {
-        return;
-    }
     let tree = SourceTree::new();
     let repository = tree.folder.join("elsewhere");
     fs_err::create_dir_all(&repository).unwrap();
@@ -219,10 +209,8 @@ fn a_commit_is_laid_out_exactly_and_fetched_only_when_it_is_missing() {
 }
 
 #[test]
+#[cfg_attr(windows, ignore = "needs real Windows: there is no git under Wine")]
 fn an_address_is_neither_an_option_nor_a_program() {
-    if !has_git() {
-        return;
-    }
     let tree = SourceTree::new();
     let trap = tree.folder.join("trap");
     for url in [
@@ -242,10 +230,8 @@ fn an_address_is_neither_an_option_nor_a_program() {
 }
 
 #[test]
+#[cfg_attr(windows, ignore = "needs real Windows: there is no git under Wine")]
 fn a_commit_that_is_nowhere_is_named() {
-    if !has_git() {
-        return;
-    }
     let tree = SourceTree::new();
     let repository = tree.folder.join("elsewhere");
     fs_err::create_dir_all(&repository).unwrap();
@@ -266,10 +252,8 @@ fn a_commit_that_is_nowhere_is_named() {
 }
 
 #[test]
+#[cfg_attr(windows, ignore = "needs real Windows: there is no git under Wine")]
 fn a_local_repository_is_taken_as_committed() {
-    if !has_git() {
-        return;
-    }
     let tree = SourceTree::new();
     let repository = tree.folder.join("p/code");
     fs_err::create_dir_all(&repository).unwrap();

@@ -1,6 +1,7 @@
 //! `transom package`: from a source tree to a node's active packages. Invariant: whatever changes
 //! something can first say what it would change.
 
+mod build;
 mod graph;
 mod id;
 mod source;
@@ -13,6 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   transom package tree                      The packages of a source tree, in build order
   transom package id etcd                   The id that a package would have
+  transom package build etcd --recursive    Build it, and what it requires
   transom package graph --format svg        A picture of who requires whom";
 
 /// Make packages, and choose those that are active on this node
@@ -27,6 +29,7 @@ pub(super) struct Package {
 enum Verb {
     Id(id::Id),
     Tree(tree::Tree),
+    Build(build::Build),
     Graph(graph::Graph),
 }
 
@@ -35,6 +38,7 @@ impl Package {
         match self.verb {
             Verb::Id(verb) => verb.run(cx),
             Verb::Tree(verb) => verb.run(cx),
+            Verb::Build(verb) => verb.run(cx),
             Verb::Graph(verb) => verb.run(cx),
         }
     }
