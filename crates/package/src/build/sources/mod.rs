@@ -33,7 +33,7 @@ pub enum SourceError {
     Download {
         url: String,
         #[source]
-        source: DownloadError,
+        source: Box<DownloadError>,
     },
     #[error(transparent)]
     Git(#[from] CommandError),

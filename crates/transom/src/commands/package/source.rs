@@ -52,13 +52,17 @@ impl Machine {
 }
 
 impl SourceOptions {
-    /// Reads the tree's folder.
-    pub(super) fn read(&self, machine: &Machine) -> anyhow::Result<SourceFolder> {
-        let folder = match &self.packages {
+    /// The tree's folder.
+    pub(super) fn folder(&self) -> anyhow::Result<Utf8PathBuf> {
+        Ok(match &self.packages {
             Some(folder) => absolute(folder)?,
             None => around(&absolute(Utf8Path::new("."))?),
-        };
-        Ok(SourceFolder::read(&folder, &machine.sources))
+        })
+    }
+
+    /// Reads the tree's folder.
+    pub(super) fn read(&self, machine: &Machine) -> anyhow::Result<SourceFolder> {
+        Ok(SourceFolder::read(&self.folder()?, &machine.sources))
     }
 
     pub(super) fn variant(&self) -> Variant {
@@ -66,7 +70,7 @@ impl SourceOptions {
     }
 }
 
-fn absolute(path: &Utf8Path) -> anyhow::Result<Utf8PathBuf> {
+pub(super) fn absolute(path: &Utf8Path) -> anyhow::Result<Utf8PathBuf> {
     camino::absolute_utf8(path).with_context(|| format!("could not find out where {path} is"))
 }
 
