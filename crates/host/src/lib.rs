@@ -2,6 +2,7 @@
 //! systems promise, `linux.rs` and `windows.rs` keep the promise, `fake.rs` keeps it in memory.
 
 pub mod access;
+pub mod account;
 pub mod files;
 pub mod firewall;
 pub mod ipc;
@@ -9,4 +10,5 @@ pub mod machine;
 pub mod notify;
 pub mod process;
 pub mod route;
+pub mod sandbox;
 pub mod service;

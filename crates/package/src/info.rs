@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
 use transom_model::package::{
     GroupName, IdentifierError, PackageId, PackageName, UserName, Variant,
 };
+
+use crate::json::{Json, Kind, SyntaxError};
 
 /// The file's name in a package.
 pub const FILE_NAME: &str = "pkginfo.json";
@@ -40,8 +41,10 @@ pub struct Requirement {
 /// Why a `pkginfo.json` cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InfoError {
+    #[error("{FILE_NAME} is not text")]
+    NotText,
     #[error("{FILE_NAME} is not JSON")]
-    Syntax(#[source] serde_json::Error),
+    Syntax(#[source] SyntaxError),
     #[error("{FILE_NAME} must be an object, and is {found}")]
     NotAnObject { found: &'static str },
     #[error("`{path}` in {FILE_NAME} must be {expected}, and is {found}")]
@@ -62,8 +65,10 @@ pub enum InfoError {
 /// Why a requirement cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequirementError {
-    #[error("a requirement is a package's name, or an object with `name` and `variant`")]
+    #[error("must be a package's name, or an object with `name` and `variant`")]
     Shape,
+    #[error("`{text}` does not name a variant: the default is meant by a package's name alone")]
+    DefaultByName { text: String },
     #[error("`{id}` is a package id: a package is required by its name, or by name and variant")]
     Id { id: String },
     #[error(transparent)]
@@ -73,25 +78,26 @@ pub enum RequirementError {
 impl PackageInfo {
     /// Reads the content of a `pkginfo.json`.
     pub fn parse(bytes: &[u8]) -> Result<Self, InfoError> {
-        let value: Value = serde_json::from_slice(bytes).map_err(InfoError::Syntax)?;
-        let Value::Object(fields) = value else {
+        let text = std::str::from_utf8(bytes).map_err(|_| InfoError::NotText)?;
+        let json = Json::parse(text).map_err(InfoError::Syntax)?;
+        let Kind::Object(fields) = &json.kind else {
             return Err(InfoError::NotAnObject {
-                found: kind_of(&value),
+                found: json.describe(),
             });
         };
         Ok(Self {
-            requires: requires(&fields)?,
-            environment: scalars(&fields, "environment")?,
-            state_directory: truth(&fields, "state_directory")?,
-            username: text(&fields, "username")?
+            requires: requires(fields)?,
+            environment: scalars(fields, "environment")?,
+            state_directory: truth(fields, "state_directory")?,
+            username: text_of(fields, "username")?
                 .map(|name| identifier("username", name))
                 .transpose()?,
             // The empty text is pkgpanda's way to say none.
-            group: text(&fields, "group")?
+            group: text_of(fields, "group")?
                 .filter(|name| !name.is_empty())
                 .map(|name| identifier("group", name))
                 .transpose()?,
-            sysctl: sysctl(&fields)?,
+            sysctl: sysctl(fields)?,
         })
     }
 
@@ -104,16 +110,13 @@ impl PackageInfo {
 }
 
 impl Requirement {
-    pub fn parse(value: &Value) -> Result<Self, RequirementError> {
-        let (name, variant) = match value {
-            Value::String(name) => (name.as_str(), Variant::DEFAULT),
-            Value::Object(fields) => {
-                let name = fields.get("name").and_then(Value::as_str);
-                let variant = match fields.get("variant") {
-                    Some(Value::String(text)) => Some(text.parse()?),
-                    Some(Value::Null) => Some(Variant::DEFAULT),
-                    _ => None,
-                };
+    /// Reads one item of a list of requirements.
+    pub fn read(json: &Json) -> Result<Self, RequirementError> {
+        let (name, variant) = match &json.kind {
+            Kind::Text(name) => (name.as_str(), Variant::DEFAULT),
+            Kind::Object(fields) => {
+                let name = fields.get("name").and_then(Json::as_text);
+                let variant = fields.get("variant").map(read_variant).transpose()?;
                 match (name, variant) {
                     (Some(name), Some(variant)) => (name, variant),
                     _ => return Err(RequirementError::Shape),
@@ -133,6 +136,20 @@ impl Requirement {
     }
 }
 
+/// Reads a variant in a file: null is the default, which has no name there.
+pub(crate) fn read_variant(json: &Json) -> Result<Variant, RequirementError> {
+    match &json.kind {
+        Kind::Null => Ok(Variant::DEFAULT),
+        Kind::Text(text) => match text.parse::<Variant>()? {
+            variant if variant.is_default() => {
+                Err(RequirementError::DefaultByName { text: text.clone() })
+            }
+            variant => Ok(variant),
+        },
+        _ => Err(RequirementError::Shape),
+    }
+}
+
 impl Serialize for Requirement {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeMap as _;
@@ -146,37 +163,27 @@ impl Serialize for Requirement {
     }
 }
 
-/// What a JSON value is, for messages.
-pub(crate) fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a truth value",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
-}
+type Fields = BTreeMap<String, Json>;
 
-fn wrong(path: impl Into<String>, expected: &'static str, value: &Value) -> InfoError {
+fn wrong(path: impl Into<String>, expected: &'static str, value: &Json) -> InfoError {
     InfoError::Type {
         path: path.into(),
         expected,
-        found: kind_of(value),
+        found: value.describe(),
     }
 }
 
-fn requires(fields: &Map<String, Value>) -> Result<Vec<Requirement>, InfoError> {
+fn requires(fields: &Fields) -> Result<Vec<Requirement>, InfoError> {
     let Some(value) = fields.get("requires") else {
         return Ok(Vec::new());
     };
-    let Value::Array(items) = value else {
+    let Some(items) = value.as_list() else {
         return Err(wrong("requires", "a list", value));
     };
-    let read = |(at, item): (usize, &Value)| {
+    let read = |(at, item): (usize, &Json)| {
         let path = format!("requires[{at}]");
-        Requirement::parse(item).map_err(|error| match error {
-            RequirementError::Shape => {
+        Requirement::read(item).map_err(|error| match error {
+            RequirementError::Shape | RequirementError::DefaultByName { .. } => {
                 wrong(path, "a name, or an object with name and variant", item)
             }
             RequirementError::Id { id } => InfoError::RequiredById { id },
@@ -187,35 +194,38 @@ fn requires(fields: &Map<String, Value>) -> Result<Vec<Requirement>, InfoError> 
 }
 
 /// Texts by name. Numbers and truth values become the text that pkgpanda writes for them.
-fn scalars(fields: &Map<String, Value>, path: &str) -> Result<BTreeMap<String, String>, InfoError> {
+fn scalars(fields: &Fields, path: &str) -> Result<BTreeMap<String, String>, InfoError> {
     let Some(value) = fields.get(path) else {
         return Ok(BTreeMap::new());
     };
-    let Value::Object(entries) = value else {
+    let Some(entries) = value.as_object() else {
         return Err(wrong(path, "an object", value));
     };
     entries
         .iter()
-        .map(|(key, value)| {
-            let text = match value {
-                Value::String(text) => text.clone(),
-                Value::Number(number) => number.to_string(),
-                Value::Bool(true) => "True".to_owned(),
-                Value::Bool(false) => "False".to_owned(),
-                _ => return Err(wrong(format!("{path}.{key}"), "a text", value)),
-            };
-            Ok((key.clone(), text))
+        .map(|(key, value)| match scalar(value) {
+            Some(text) => Ok((key.clone(), text)),
+            None => Err(wrong(format!("{path}.{key}"), "a text", value)),
         })
         .collect()
 }
 
-fn sysctl(
-    fields: &Map<String, Value>,
-) -> Result<BTreeMap<String, BTreeMap<String, String>>, InfoError> {
+/// A value as pkgpanda writes it into an environment file.
+pub(crate) fn scalar(value: &Json) -> Option<String> {
+    match &value.kind {
+        Kind::Text(text) => Some(text.clone()),
+        Kind::Number(number) => Some(number.clone()),
+        Kind::Bool(true) => Some("True".to_owned()),
+        Kind::Bool(false) => Some("False".to_owned()),
+        Kind::Null | Kind::List(_) | Kind::Object(_) => None,
+    }
+}
+
+fn sysctl(fields: &Fields) -> Result<BTreeMap<String, BTreeMap<String, String>>, InfoError> {
     let Some(value) = fields.get("sysctl") else {
         return Ok(BTreeMap::new());
     };
-    let Value::Object(services) = value else {
+    let Some(services) = value.as_object() else {
         return Err(wrong("sysctl", "an object", value));
     };
     services
@@ -224,23 +234,26 @@ fn sysctl(
         .collect()
 }
 
-fn truth(fields: &Map<String, Value>, path: &str) -> Result<bool, InfoError> {
-    match fields.get(path) {
-        None => Ok(false),
-        Some(Value::Bool(truth)) => Ok(*truth),
+fn truth(fields: &Fields, path: &str) -> Result<bool, InfoError> {
+    let Some(value) = fields.get(path) else {
+        return Ok(false);
+    };
+    match &value.kind {
+        Kind::Bool(truth) => Ok(*truth),
         // Packages that pkgpanda built may hold these.
-        Some(Value::Number(number)) if matches!(number.as_u64(), Some(0 | 1)) => {
-            Ok(number.as_u64() == Some(1))
-        }
-        Some(value) => Err(wrong(path, "true or false", value)),
+        Kind::Number(number) if number == "0" || number == "1" => Ok(number == "1"),
+        _ => Err(wrong(path, "true or false", value)),
     }
 }
 
-fn text<'a>(fields: &'a Map<String, Value>, path: &str) -> Result<Option<&'a str>, InfoError> {
+fn text_of<'a>(fields: &'a Fields, path: &str) -> Result<Option<&'a str>, InfoError> {
     match fields.get(path) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(value) => Err(wrong(path, "a text", value)),
+        None => Ok(None),
+        Some(value) => match &value.kind {
+            Kind::Null => Ok(None),
+            Kind::Text(text) => Ok(Some(text)),
+            _ => Err(wrong(path, "a text", value)),
+        },
     }
 }
 
@@ -252,4 +265,52 @@ fn identifier<T: std::str::FromStr<Err = IdentifierError>>(
         path: path.to_owned(),
         source,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        PackageInfo::parse(text.as_bytes()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_empty_object_asks_for_nothing() {
+        assert_eq!(PackageInfo::parse(b"{}").unwrap(), PackageInfo::default());
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let info = PackageInfo::parse(
+            br#"{"requires": ["a", {"name": "b", "variant": "windows"}],
+                "environment": {"A": "1", "B": 2, "C": true}, "state_directory": 1,
+                "username": "dcos_a", "group": "docker", "sysctl": {"s": {"k": 1}}, "more": []}"#,
+        )
+        .unwrap();
+        assert_eq!(info.environment["C"], "True");
+        assert!(info.state_directory);
+        assert_eq!(PackageInfo::parse(&info.render().unwrap()).unwrap(), info);
+    }
+
+    #[test]
+    fn wrong_fields_are_named() {
+        for (text, expected) in [
+            ("[]", "must be an object"),
+            ("{", "not JSON"),
+            (r#"{"requires": "a"}"#, "`requires`"),
+            (r#"{"requires": [1]}"#, "`requires[0]`"),
+            (r#"{"requires": ["a--1"]}"#, "required by name"),
+            (r#"{"requires": [{"name": "a"}]}"#, "`requires[0]`"),
+            (r#"{"environment": {"A": []}}"#, "`environment.A`"),
+            (r#"{"state_directory": "yes"}"#, "`state_directory`"),
+            (r#"{"username": "root"}"#, "`username`"),
+            (r#"{"group": 5}"#, "`group`"),
+            (r#"{"sysctl": {"s": 1}}"#, "`s`"),
+        ] {
+            let message = refusal(text);
+            assert!(message.contains(expected), "{text}: {message}");
+        }
+        assert!(PackageInfo::parse(b"\xff").is_err());
+    }
 }

@@ -4,9 +4,12 @@
 
 pub mod archive;
 pub mod build;
+mod command;
 pub mod download;
+pub mod fault;
 pub mod hash;
 pub mod info;
+pub mod json;
 pub mod node;
 pub mod recipe;
 pub mod repository;

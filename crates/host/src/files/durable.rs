@@ -18,8 +18,8 @@ pub(super) fn temporary_name() -> String {
     )
 }
 
-/// Whether a name was made by [`temporary_name`].
-pub(super) fn is_temporary(name: &str) -> bool {
+/// Whether a name is one of those that a crash of ours may leave behind.
+pub fn is_temporary(name: &str) -> bool {
     name.strip_prefix(TEMPORARY_PREFIX)
         .and_then(|rest| rest.strip_suffix(TEMPORARY_SUFFIX))
         .is_some_and(|id| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
@@ -82,7 +82,7 @@ fn rename_over(steps: &dyn Steps, from: &Utf8Path, to: &Utf8Path) -> Result<(), 
 
 /// Removes a temporary file after a failure that is reported already.
 fn discard(steps: &dyn Steps, temporary: &Utf8Path) {
-    match steps.unlink(temporary) {
+    match fault::point("files.write.discard").and_then(|()| steps.unlink(temporary)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             tracing::warn!(%temporary, %error, "could not remove a temporary file, a sweep will");
         }

@@ -21,6 +21,9 @@ pub enum Plan {
     Die(Place),
     /// The step fails once; later ones pass.
     Fail(Place),
+    /// This step and every later one fail: as far as the disk can tell, the process is dead. For
+    /// walks over a machine in memory.
+    Halt(Place),
     /// Each name is appended to a file.
     Count(String),
 }
@@ -72,6 +75,8 @@ struct Armed {
     thread: Option<ThreadId>,
     plan: Plan,
     passed: u64,
+    /// Whether the place of a [`Plan::Halt`] was reached.
+    halted: bool,
 }
 
 /// How many plans are armed in this process.
@@ -109,12 +114,16 @@ impl Armed {
                 self.plan = Plan::Fail(Place::Nth(u64::MAX));
                 Err(io::Error::other(format!("fault injected at {name}")))
             }
+            Plan::Halt(place) if self.halted || self.is_at(place, name) => {
+                self.halted = true;
+                Err(io::Error::other(format!("halted at {name}")))
+            }
             Plan::Count(file) => fs_err::OpenOptions::new()
                 .create(true)
                 .append(true)
                 .open(file)
                 .and_then(|mut file| file.write_all(format!("{name}\n").as_bytes())),
-            Plan::Die(_) | Plan::Fail(_) => Ok(()),
+            Plan::Die(_) | Plan::Fail(_) | Plan::Halt(_) => Ok(()),
         }
     }
 
@@ -154,6 +163,7 @@ fn arm(thread: Option<ThreadId>, plan: Plan) {
         thread,
         plan,
         passed: 0,
+        halted: false,
     });
     ARMED.fetch_add(1, Ordering::Relaxed);
 }
@@ -214,6 +224,17 @@ mod tests {
         point("third").expect("only once");
         drop(plan);
         point("second").expect("disarmed");
+    }
+
+    #[test]
+    fn after_a_halt_nothing_passes() {
+        let plan = arm_thread(Plan::Halt(Place::Nth(2)));
+        point("first").expect("before its time");
+        for name in ["second", "third"] {
+            point(name).expect_err("halted");
+        }
+        drop(plan);
+        point("first").expect("disarmed");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use transom_model::os::Os;
 
 use super::anchor::FolderAnchor;
 use super::steps::{Anchor, Links, LockGuard, NewFile, RemovalFailure, Steps};
-use super::{Access, Holders, Kind, Metadata, Space, fault, holders, lock};
+use super::{Access, Holders, Kind, Metadata, Named, Space, fault, holders, lock};
 
 /// The files of this Linux machine.
 #[derive(Debug, Clone, Copy, Default)]
@@ -58,6 +58,40 @@ impl Steps for LinuxFiles {
             names.push(name);
         }
         Ok(names)
+    }
+
+    fn kinds(&self, folder: &Utf8Path) -> io::Result<Vec<Named>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(folder.as_str(), flags, Mode::empty())?;
+        let mut found = Vec::new();
+        for entry in Dir::read_from(&folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => {
+                    match rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+                        Ok(found) => FileType::from_raw_mode(found.st_mode),
+                        // Removed since its name was read.
+                        Err(Errno::NOENT) => continue,
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                known => known,
+            };
+            found.push(Named {
+                name: name.to_str().map_err(not_unicode)?.to_owned(),
+                kind: match kind {
+                    FileType::RegularFile => Kind::File,
+                    FileType::Directory => Kind::Dir,
+                    FileType::Symlink => Kind::Link,
+                    _ => Kind::Other,
+                },
+            });
+        }
+        Ok(found)
     }
 
     fn read_link(&self, path: &Utf8Path) -> io::Result<Utf8PathBuf> {
@@ -164,6 +198,10 @@ impl Steps for LinuxFiles {
     fn pause(&self, duration: Duration) {
         std::thread::sleep(duration);
     }
+}
+
+fn not_unicode(_: std::str::Utf8Error) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, "it has a name that is not Unicode")
 }
 
 fn describe(metadata: &std::fs::Metadata) -> Metadata {

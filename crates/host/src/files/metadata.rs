@@ -35,6 +35,13 @@ pub struct Entry {
     pub metadata: Metadata,
 }
 
+/// A name in a folder, and what it stands for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Named {
+    pub name: String,
+    pub kind: Kind,
+}
+
 /// Who may use a new file.
 ///
 /// # Platform behavior

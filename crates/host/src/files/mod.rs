@@ -44,10 +44,12 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use transom_model::os::Os;
 
+pub use durable::is_temporary;
 pub use error::FileError;
 pub use holders::{Holder, Holders};
 pub use lock::FileLock;
-pub use metadata::{Access, Entry, Kind, Metadata, Space};
+pub use metadata::{Access, Entry, Kind, Metadata, Named, Space};
+pub use removal::Discarded;
 pub use staging::{StagedFile, Staging};
 pub use tree::How;
 
@@ -62,6 +64,9 @@ pub trait Files: Debug + Send + Sync {
     fn metadata(&self, path: &Utf8Path) -> Result<Metadata, FileError>;
     /// The entries of a folder, sorted by name.
     fn list(&self, folder: &Utf8Path) -> Result<Vec<Entry>, FileError>;
+    /// The names in a folder and what each is, sorted by name: cheaper than [`Files::list`] by one
+    /// question to the system for every entry.
+    fn names(&self, folder: &Utf8Path) -> Result<Vec<Named>, FileError>;
     /// Where a link points, as it was given when the link was made.
     fn read_link(&self, link: &Utf8Path) -> Result<Utf8PathBuf, FileError>;
 
@@ -113,6 +118,11 @@ pub trait Files: Debug + Send + Sync {
     /// there. Entries in use are retried for about a second; the error names who holds them. Not one
     /// instant: a crash may leave a part, so rename what others look at before removing it.
     fn remove_tree(&self, path: &Utf8Path) -> Result<(), FileError>;
+    /// Removes a file, a link or a folder so that at every moment, also across a crash, all of it is
+    /// there under its name or nothing is: it gets a temporary name first, which a sweep knows. What
+    /// cannot be renamed stays untouched, with an error that names who holds it. Succeeds if nothing
+    /// is there.
+    fn discard(&self, path: &Utf8Path) -> Result<Discarded, FileError>;
     /// Who has `path` open, runs from it or works in it.
     fn holders(&self, path: &Utf8Path) -> Holders;
 

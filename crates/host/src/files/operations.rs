@@ -10,8 +10,8 @@ use transom_model::os::Os;
 use super::error::At;
 use super::steps::{Links, Steps};
 use super::{
-    Access, Entry, FileError, FileLock, Files, Holders, How, Metadata, Space, Staging, durable,
-    links, lock, path, removal, retry, staging, tree,
+    Access, Discarded, Entry, FileError, FileLock, Files, Holders, How, Metadata, Named, Space,
+    Staging, durable, links, lock, path, removal, retry, staging, tree,
 };
 
 impl<S: Steps> Files for S {
@@ -40,7 +40,7 @@ impl<S: Steps> Files for S {
     }
 
     fn list(&self, folder: &Utf8Path) -> Result<Vec<Entry>, FileError> {
-        let mut names = self.names(folder).at("list", folder)?;
+        let mut names = Steps::names(self, folder).at("list", folder)?;
         names.sort();
         let mut entries = Vec::with_capacity(names.len());
         for name in names {
@@ -57,6 +57,12 @@ impl<S: Steps> Files for S {
             }
         }
         Ok(entries)
+    }
+
+    fn names(&self, folder: &Utf8Path) -> Result<Vec<Named>, FileError> {
+        let mut names = self.kinds(folder).at("list", folder)?;
+        names.sort();
+        Ok(names)
     }
 
     fn read_link(&self, link: &Utf8Path) -> Result<Utf8PathBuf, FileError> {
@@ -118,6 +124,10 @@ impl<S: Steps> Files for S {
 
     fn remove_tree(&self, path: &Utf8Path) -> Result<(), FileError> {
         removal::remove_tree(self, path)
+    }
+
+    fn discard(&self, path: &Utf8Path) -> Result<Discarded, FileError> {
+        removal::discard(self, path)
     }
 
     fn holders(&self, path: &Utf8Path) -> Holders {

@@ -3,11 +3,11 @@
 
 use std::io::ErrorKind;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use super::error::At;
 use super::steps::Steps;
-use super::{FileError, Kind, fault, path, retry};
+use super::{FileError, Kind, durable, fault, path, retry};
 
 pub(super) fn remove_file(steps: &dyn Steps, path: &Utf8Path) -> Result<(), FileError> {
     match steps.metadata(path) {
@@ -56,6 +56,39 @@ pub(super) fn remove_tree(steps: &dyn Steps, path: &Utf8Path) -> Result<(), File
         Err(failure) if is_absent(failure.source.kind()) && failure.path == path => Ok(()),
         Err(failure) => Err(FileError::new("remove", &failure.path, failure.source)
             .with_holders(|path| steps.holders(path))),
+    }
+}
+
+/// What became of something that was to disappear.
+#[derive(Debug)]
+#[must_use = "what is left behind must be reported"]
+pub enum Discarded {
+    /// All of it is gone, or nothing was there.
+    Gone,
+    /// It has no name of its own any more, but a part of it could not be removed yet: a sweep of its
+    /// folder will.
+    Left {
+        path: Utf8PathBuf,
+        reason: FileError,
+    },
+}
+
+pub(super) fn discard(steps: &dyn Steps, path: &Utf8Path) -> Result<Discarded, FileError> {
+    match steps.metadata(path) {
+        Ok(metadata) if metadata.kind == Kind::Dir => {}
+        Ok(_) => return remove_file(steps, path).map(|()| Discarded::Gone),
+        Err(error) if is_absent(error.kind()) => return Ok(Discarded::Gone),
+        Err(error) => return Err(FileError::new("remove", path, error)),
+    }
+    let (_, temporary) = durable::temporary_beside(steps, path)?;
+    durable::rename_dir(steps, path, &temporary)?;
+    match remove_tree(steps, &temporary) {
+        Ok(()) => Ok(Discarded::Gone),
+        Err(reason @ FileError::InUse { .. }) => Ok(Discarded::Left {
+            path: temporary,
+            reason,
+        }),
+        Err(error) => Err(error),
     }
 }
 

@@ -1,14 +1,17 @@
 //! Building a tree where nobody sees it and making it visible in one instant. Until `commit` there is
 //! only a folder with a temporary name beside the destination; dropping a staging removes it.
 
+use std::io::{ErrorKind, Read};
+
 use camino::{Utf8Path, Utf8PathBuf};
 use transom_model::os::Os;
 
 use super::error::At;
-use super::steps::{Anchor, NewFile, Steps};
+use super::steps::{Anchor, Links, NewFile, Steps};
 use super::{FileError, durable, fault, path, removal, retry};
 
 const FOLDER_MODE: u32 = 0o755;
+const CHUNK: usize = 64 * 1024;
 
 /// A folder under construction. Paths are relative to it: plain names joined by `/`, whose folders
 /// were made before. Nothing can be made twice, and no link is ever followed.
@@ -95,6 +98,48 @@ impl Staging<'_> {
         self.step(below, "link", "files.stage.link", |anchor| {
             anchor.link_from(original, below)
         })
+    }
+
+    /// Gives a second name to a file from elsewhere; one that cannot have another name (too many
+    /// already, or on another file system) is copied.
+    pub fn link_or_copy(
+        &self,
+        original: &Utf8Path,
+        below: &Utf8Path,
+        mode: u32,
+    ) -> Result<(), FileError> {
+        match self.link_from(original, below) {
+            Err(FileError::Io { source, .. })
+                if matches!(
+                    source.kind(),
+                    ErrorKind::CrossesDevices | ErrorKind::TooManyLinks
+                ) =>
+            {
+                self.copy_from(original, below, mode)
+            }
+            result => result,
+        }
+    }
+
+    /// Copies a file from elsewhere, which must not be a link.
+    pub fn copy_from(
+        &self,
+        original: &Utf8Path,
+        below: &Utf8Path,
+        mode: u32,
+    ) -> Result<(), FileError> {
+        let mut source = self
+            .steps
+            .open(original, Links::Refuse)
+            .at("read", original)?;
+        let mut target = self.create_file(below, mode)?;
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            match source.read(&mut chunk).at("read", original)? {
+                0 => return target.finish(),
+                count => target.write_all(&chunk[..count])?,
+            }
+        }
     }
 
     /// Makes all of it durable, then visible under its final name, which must still be free.

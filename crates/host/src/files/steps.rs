@@ -9,7 +9,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use transom_model::os::Os;
 
-use super::{Access, Holders, Metadata, Space};
+use super::{Access, Holders, Metadata, Named, Space};
 
 /// The steps of one system. Errors carry the `io::ErrorKind` that `FileError` sorts by; a sharing
 /// violation is `ResourceBusy`.
@@ -23,6 +23,8 @@ pub(crate) trait Steps: Debug + Send + Sync {
     fn open(&self, path: &Utf8Path, links: Links) -> io::Result<Box<dyn Read>>;
     /// Unsorted, without `.` and `..`.
     fn names(&self, folder: &Utf8Path) -> io::Result<Vec<String>>;
+    /// The same names, with what each is.
+    fn kinds(&self, folder: &Utf8Path) -> io::Result<Vec<Named>>;
     fn read_link(&self, path: &Utf8Path) -> io::Result<Utf8PathBuf>;
     fn make_dir(&self, path: &Utf8Path) -> io::Result<()>;
     /// Creates a file that did not exist, readable by nobody it should not be at any instant.

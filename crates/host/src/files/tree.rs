@@ -1,13 +1,11 @@
 //! Copying a tree, byte by byte or as hard links. Links are copied as links; nothing is followed, so
 //! nothing from outside the tree gets in.
 
-use std::io::{ErrorKind, Read};
-
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::error::At;
 use super::staging::{self, Staging};
-use super::steps::{Links, Steps};
+use super::steps::Steps;
 use super::{FileError, Kind, Metadata, path};
 
 /// How the files of a tree get to their second place.
@@ -22,7 +20,6 @@ pub enum How {
 
 /// Deep enough for any package, shallow enough for the stack and for file descriptors.
 const DEEPEST: usize = 128;
-const CHUNK: usize = 64 * 1024;
 
 pub(super) fn copy(
     steps: &dyn Steps,
@@ -103,26 +100,10 @@ impl TreeCopy<'_> {
     }
 
     fn file(&self, from: &Utf8Path, to: &Utf8Path, metadata: &Metadata) -> Result<(), FileError> {
-        if self.how == How::HardLink {
-            match self.staging.link_from(from, to) {
-                Err(FileError::Io { source, .. })
-                    if matches!(
-                        source.kind(),
-                        ErrorKind::CrossesDevices | ErrorKind::TooManyLinks
-                    ) => {}
-                result => return result,
-            }
-        }
-        let mut source = self.steps.open(from, Links::Refuse).at("read", from)?;
-        let mut target = self
-            .staging
-            .create_file(to, metadata.mode.unwrap_or(0o644))?;
-        let mut chunk = vec![0; CHUNK];
-        loop {
-            match source.read(&mut chunk).at("read", from)? {
-                0 => return target.finish(),
-                count => target.write_all(&chunk[..count])?,
-            }
+        let mode = metadata.mode.unwrap_or(0o644);
+        match self.how {
+            How::Copy => self.staging.copy_from(from, to, mode),
+            How::HardLink => self.staging.link_or_copy(from, to, mode),
         }
     }
 }

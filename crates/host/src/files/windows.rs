@@ -31,7 +31,9 @@ use windows::core::{HSTRING, PCWSTR, w};
 
 use super::anchor::FolderAnchor;
 use super::steps::{Anchor, Links, LockGuard, NewFile, RemovalFailure, Steps};
-use super::{Access, Holders, Kind, Metadata, Space, fault, holders, lock, path, removal_windows};
+use super::{
+    Access, Holders, Kind, Metadata, Named, Space, fault, holders, lock, path, removal_windows,
+};
 
 /// The files of this Windows machine.
 #[derive(Debug, Clone, Copy, Default)]
@@ -131,6 +133,20 @@ impl Steps for WindowsFiles {
             names.push(name);
         }
         Ok(names)
+    }
+
+    fn kinds(&self, folder: &Utf8Path) -> io::Result<Vec<Named>> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(literal(folder)?).map_err(translate)? {
+            let entry = entry?;
+            let name = entry.file_name().into_string().map_err(|name| {
+                let reason = format!("the name {} is not Unicode", name.display());
+                io::Error::new(ErrorKind::InvalidData, reason)
+            })?;
+            let kind = kind_of(entry.file_type()?);
+            found.push(Named { name, kind });
+        }
+        Ok(found)
     }
 
     fn read_link(&self, path: &Utf8Path) -> io::Result<Utf8PathBuf> {
@@ -294,9 +310,8 @@ impl Steps for WindowsFiles {
     }
 }
 
-fn describe(metadata: &std::fs::Metadata) -> Metadata {
-    let file_type = metadata.file_type();
-    let kind = if file_type.is_symlink() || file_type.is_symlink_dir() {
+fn kind_of(file_type: std::fs::FileType) -> Kind {
+    if file_type.is_symlink() || file_type.is_symlink_dir() {
         Kind::Link
     } else if file_type.is_dir() {
         Kind::Dir
@@ -304,7 +319,11 @@ fn describe(metadata: &std::fs::Metadata) -> Metadata {
         Kind::File
     } else {
         Kind::Other
-    };
+    }
+}
+
+fn describe(metadata: &std::fs::Metadata) -> Metadata {
+    let kind = kind_of(metadata.file_type());
     Metadata {
         kind,
         length: if kind == Kind::File {

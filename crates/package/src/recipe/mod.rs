@@ -1,6 +1,8 @@
 //! Recipes: `[<variant>.]buildinfo.json` and what stands beside it, read into values that are known to
-//! be good.
+//! be good. Invariant: a recipe that was read without a fault has an id and can be built.
 
+mod install;
+mod read;
 mod source;
 
 use std::collections::BTreeMap;
@@ -9,9 +11,20 @@ use camino::Utf8PathBuf;
 use transom_model::Os;
 use transom_model::package::{GroupName, PackageName, UserName, Variant};
 
+use crate::hash::Item;
 use crate::info::Requirement;
 
+pub use install::InstallRule;
+pub(crate) use read::{Origin, read_fields};
+pub use read::{Reading, Required, read_recipe};
 pub use source::Source;
+pub(crate) use source::read_source;
+
+/// The image that packages are built in when they name none.
+pub const DEFAULT_IMAGE: &str = "dcos/dcos-builder:dcos-builder_dockerdir-latest";
+
+/// The end of a recipe's file name; the variant stands before it.
+pub const FILE_NAME: &str = "buildinfo.json";
 
 /// How one variant of a package is built.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,31 +49,6 @@ pub struct Recipe {
     pub username: Option<UserName>,
     pub group: Option<GroupName>,
     pub sysctl: BTreeMap<String, BTreeMap<String, String>>,
-}
-
-/// One rule of the `install` section: what is copied where.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct InstallRule {
-    /// What to copy: a path or a glob below `/pkg` (`src/<source>/…`, `extra/…`), with `/` between names.
-    pub copy: String,
-    /// Where to, below the package. Ends with `/` for a folder; else the one file gets this very name.
-    pub to: String,
-    /// The mode of the files, in octal such as `"0755"`. What is not given stays as it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<String>,
-    /// How many leading folders of a globbed path are dropped: what is left stands below `to`.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub strip: u32,
-    /// Paths or globs that are left out.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub exclude: Vec<String>,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde asks for a reference"
-)]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
+    /// The fields that enter the id as they were written.
+    pub(crate) hashed: BTreeMap<String, Item>,
 }

@@ -12,7 +12,8 @@ fn without_a_command_the_overview_is_printed_on_stderr() {
 
     Usage: transom [OPTIONS] <COMMAND>
 
-    Packages:
+    Software:
+      package     Make packages, and choose those that are active on this node
       repository  Make, sign, check and carry repositories of packages
 
     This machine:
@@ -50,6 +51,10 @@ fn every_command_explains_itself_with_examples() {
         &["completion"],
         &["man"],
         &["help"],
+        &["package"],
+        &["package", "id"],
+        &["package", "tree"],
+        &["package", "graph"],
         &["service"],
         &["service", "start"],
         &["service", "status"],

@@ -2,9 +2,10 @@
 //! time, and no step follows a link.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
 use super::super::linux::OpenFile;
@@ -13,20 +14,41 @@ use super::super::steps::{Anchor, NewFile};
 #[derive(Debug)]
 pub(in super::super) struct FolderAnchor {
     folder: OwnedFd,
+    /// The folder entered last. Entries mostly come folder by folder, and a descriptor stays true
+    /// whatever happens to names.
+    last: Mutex<Option<(Utf8PathBuf, OwnedFd)>>,
 }
 
 impl FolderAnchor {
     pub(in super::super) fn create(path: &Utf8Path) -> io::Result<Self> {
         rustix::fs::mkdir(path.as_str(), Mode::from_raw_mode(0o700))?;
         let folder = open_folder(CWD, path.as_str())?;
-        Ok(Self { folder })
+        Ok(Self {
+            folder,
+            last: Mutex::new(None),
+        })
     }
 
-    /// Opens the folder of `below` and says the last name.
-    fn reach<'a>(&self, below: &'a Utf8Path) -> io::Result<(OwnedFd, &'a str)> {
-        let name = below.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let folder = self.enter(below.parent().unwrap_or(Utf8Path::new("")))?;
-        Ok((folder, name))
+    /// Does a step in the folder of `below`, with the last name.
+    fn at<T>(
+        &self,
+        below: &Utf8Path,
+        step: impl FnOnce(BorrowedFd<'_>, &str) -> rustix::io::Result<T>,
+    ) -> io::Result<T> {
+        let (parent, name) = below
+            .as_str()
+            .rsplit_once('/')
+            .unwrap_or(("", below.as_str()));
+        if parent.is_empty() {
+            return Ok(step(self.folder.as_fd(), name)?);
+        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = match last.take() {
+            Some((path, folder)) if path == parent => folder,
+            _ => self.enter(Utf8Path::new(parent))?,
+        };
+        let (_, folder) = last.insert((parent.into(), folder));
+        Ok(step(folder.as_fd(), name)?)
     }
 
     fn enter(&self, below: &Utf8Path) -> io::Result<OwnedFd> {
@@ -45,49 +67,39 @@ fn open_folder(at: impl AsFd, name: &str) -> rustix::io::Result<OwnedFd> {
 
 impl Anchor for FolderAnchor {
     fn make_dir(&self, below: &Utf8Path) -> io::Result<()> {
-        let (folder, name) = self.reach(below)?;
-        Ok(rustix::fs::mkdirat(
-            folder,
-            name,
-            Mode::from_raw_mode(0o700),
-        )?)
+        self.at(below, |folder, name| {
+            rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o700))
+        })
     }
 
     fn create_file(&self, below: &Utf8Path, mode: u32) -> io::Result<Box<dyn NewFile>> {
-        let (folder, name) = self.reach(below)?;
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o600))?;
+        let file = self.at(below, |folder, name| {
+            rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o600))
+        })?;
         rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o777))?;
         Ok(Box::new(OpenFile(file.into())))
     }
 
     fn symlink(&self, target: &str, below: &Utf8Path) -> io::Result<()> {
-        let (folder, name) = self.reach(below)?;
-        Ok(rustix::fs::symlinkat(target, folder, name)?)
+        self.at(below, |folder, name| {
+            rustix::fs::symlinkat(target, folder, name)
+        })
     }
 
     fn link_within(&self, existing: &Utf8Path, below: &Utf8Path) -> io::Result<()> {
-        let (from, original) = self.reach(existing)?;
-        let (to, name) = self.reach(below)?;
-        Ok(rustix::fs::linkat(
-            from,
-            original,
-            to,
-            name,
-            AtFlags::empty(),
-        )?)
+        let original = existing.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let from = self.enter(existing.parent().unwrap_or(Utf8Path::new("")))?;
+        self.at(below, |folder, name| {
+            rustix::fs::linkat(&from, original, folder, name, AtFlags::empty())
+        })
     }
 
     fn link_from(&self, original: &Utf8Path, below: &Utf8Path) -> io::Result<()> {
-        let (folder, name) = self.reach(below)?;
-        Ok(rustix::fs::linkat(
-            CWD,
-            original.as_str(),
-            folder,
-            name,
-            AtFlags::empty(),
-        )?)
+        self.at(below, |folder, name| {
+            rustix::fs::linkat(CWD, original.as_str(), folder, name, AtFlags::empty())
+        })
     }
 
     fn set_dir_mode(&self, below: &Utf8Path, mode: u32) -> io::Result<()> {

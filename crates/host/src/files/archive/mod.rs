@@ -4,6 +4,7 @@
 mod names;
 mod tar;
 mod unpacker;
+mod watcher;
 mod zip;
 
 use std::io;
@@ -13,9 +14,10 @@ use transom_model::os::Os;
 
 use super::FileError;
 
-pub use self::names::Refusal;
-pub use self::tar::extract_tar;
-pub use self::zip::extract_zip;
+pub use self::names::{Refusal, check_link, check_name, entry_path, key};
+pub use self::tar::{extract_tar, extract_tar_watched};
+pub use self::watcher::{Objection, Seen, Unwatched, Watcher, What};
+pub use self::zip::{extract_zip, extract_zip_watched};
 
 /// What an archive may become at most.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub struct Limits {
     pub total_bytes: u64,
     /// Bytes of the longest path, and of the longest link target.
     pub path_bytes: usize,
+    /// How many names a path may consist of.
+    pub depth: usize,
     /// How many times larger than the archive its content may be. Looked at above a mebibyte only:
     /// a small archive of zeros is no bomb.
     pub ratio: u64,
@@ -64,10 +68,14 @@ pub enum ExtractError {
     TotalTooLarge { limit: u64 },
     #[error("the archive unpacks to more than {limit} times its size")]
     RatioTooLarge { limit: u64 },
+    #[error("the entry `{entry}` lies deeper than {limit} folders")]
+    TooDeep { entry: String, limit: usize },
     #[error("the archive is cut off")]
     CutOff,
     #[error("the archive is damaged")]
     Damaged { source: io::Error },
+    #[error("the archive is not what it should be")]
+    Objected { source: Objection },
     #[error("could not write what the archive contains")]
     Write { source: FileError },
 }

@@ -53,7 +53,7 @@ pub enum Refusal {
 
 /// The path of an entry below the destination: plain names joined by `/`. Empty for the destination
 /// itself.
-pub(super) fn entry_path(target: Os, raw: &[u8], longest: usize) -> Result<Utf8PathBuf, Refusal> {
+pub fn entry_path(target: Os, raw: &[u8], longest: usize) -> Result<Utf8PathBuf, Refusal> {
     if raw.len() > longest {
         return Err(Refusal::TooLong);
     }
@@ -87,7 +87,8 @@ fn has_drive(text: &str) -> bool {
     bytes.len() >= 2 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':'
 }
 
-fn check_name(target: Os, name: &str) -> Result<(), Refusal> {
+/// Whether one name of a folder is possible on the target system.
+pub fn check_name(target: Os, name: &str) -> Result<(), Refusal> {
     if name == ".." {
         return Err(Refusal::Upwards);
     }
@@ -126,7 +127,7 @@ fn is_device(name: &str) -> bool {
 }
 
 /// Two names are the same on the target system if they have the same key.
-pub(super) fn key(target: Os, path: &str) -> String {
+pub fn key(target: Os, path: &str) -> String {
     match target {
         Os::Linux => path.to_owned(),
         // Both ways, because some letters have no partner in one direction.
@@ -137,7 +138,7 @@ pub(super) fn key(target: Os, path: &str) -> String {
 /// Checks where a symbolic link at `link` leads. `..` is allowed at the start only, and only as often
 /// as `link` has folders above it: those are real folders, so counting is exact, and a `..` behind a
 /// name could turn round in a folder that is itself a link.
-pub(super) fn check_link(link: &str, link_target: &str) -> Result<(), Refusal> {
+pub fn check_link(link: &str, link_target: &str) -> Result<(), Refusal> {
     if link_target.starts_with('/') || link_target.is_empty() || link_target.contains('\0') {
         return Err(Refusal::LinkLeadsOut);
     }

@@ -9,6 +9,7 @@ use tar::{Archive, Entry, EntryType};
 
 use super::names::Refusal;
 use super::unpacker::{Unpacker, damaged, refused};
+use super::watcher::{Unwatched, Watcher};
 use super::{ExtractError, Extraction, Summary};
 use crate::files::Files;
 
@@ -24,7 +25,18 @@ pub fn extract_tar(
     archive_bytes: Option<u64>,
     job: &Extraction,
 ) -> Result<Summary, ExtractError> {
-    let mut unpacker = Unpacker::begin(files, job, archive_bytes)?;
+    extract_tar_watched(files, stream, archive_bytes, job, &mut Unwatched)
+}
+
+/// The same, under the eyes of a watcher.
+pub fn extract_tar_watched(
+    files: &dyn Files,
+    stream: &mut dyn Read,
+    archive_bytes: Option<u64>,
+    job: &Extraction,
+    watcher: &mut dyn Watcher,
+) -> Result<Summary, ExtractError> {
+    let mut unpacker = Unpacker::begin(files, job, archive_bytes, watcher)?;
     let meter = Rc::new(Meter::default());
     let mut archive = Archive::new(Metered {
         stream,

@@ -9,6 +9,7 @@ use transom_model::os::Os;
 
 use super::super::{Files, Staging};
 use super::names::{self, Refusal};
+use super::watcher::{Seen, Watcher, What};
 use super::{ExtractError, Extraction, Limits, Summary};
 
 const CHUNK: usize = 64 * 1024;
@@ -28,7 +29,10 @@ pub(super) struct Unpacker<'a> {
     staging: Staging<'a>,
     target: Os,
     limits: &'a Limits,
+    watcher: &'a mut dyn Watcher,
     archive_bytes: Option<u64>,
+    /// Between the archive and the file that is being written.
+    chunk: Vec<u8>,
     summary: Summary,
     /// By the key of the target system: how it was spelled, and what it is.
     made: BTreeMap<String, (String, Made)>,
@@ -39,12 +43,15 @@ impl<'a> Unpacker<'a> {
         files: &'a dyn Files,
         job: &'a Extraction,
         archive_bytes: Option<u64>,
+        watcher: &'a mut dyn Watcher,
     ) -> Result<Self, ExtractError> {
         Ok(Self {
             staging: files.stage(&job.destination)?,
             target: job.target,
             limits: &job.limits,
+            watcher,
             archive_bytes,
+            chunk: Vec::new(),
             summary: Summary::default(),
             made: BTreeMap::new(),
         })
@@ -60,11 +67,18 @@ impl<'a> Unpacker<'a> {
         }
         let path = names::entry_path(self.target, raw, self.limits.path_bytes)
             .map_err(|reason| refused(&String::from_utf8_lossy(raw), reason))?;
+        if path.as_str().matches('/').count() >= self.limits.depth {
+            return Err(ExtractError::TooDeep {
+                entry: shown(path.as_str()),
+                limit: self.limits.depth,
+            });
+        }
         Ok((!path.as_str().is_empty()).then_some(path))
     }
 
     pub(super) fn dir(&mut self, path: &Utf8Path, mode: u32) -> Result<(), ExtractError> {
         self.folders_above(path)?;
+        self.show(path, mode, What::Dir)?;
         let key = names::key(self.target, path.as_str());
         match self.made.get(&key) {
             // Often described after it was made for what is in it.
@@ -91,17 +105,22 @@ impl<'a> Unpacker<'a> {
         self.check_size(path, size)?;
         self.folders_above(path)?;
         self.claim(path, Made::File)?;
+        self.show(path, mode, What::File { size })?;
         let mut file = self.staging.create_file(path, mode & 0o777)?;
-        let mut chunk = vec![0; CHUNK];
         let mut written = 0_u64;
         loop {
-            let count = content.read(&mut chunk).map_err(damaged)?;
+            // A watcher may have left a shorter one.
+            self.chunk.resize(CHUNK, 0);
+            let count = content.read(&mut self.chunk).map_err(damaged)?;
             if count == 0 {
                 break;
             }
             written += count as u64;
             self.check_size(path, written)?;
-            file.write_all(&chunk[..count])?;
+            file.write_all(&self.chunk[..count])?;
+            self.watcher
+                .content(&mut self.chunk, count)
+                .map_err(|source| ExtractError::Objected { source })?;
         }
         if written != size {
             return Err(ExtractError::CutOff);
@@ -148,6 +167,7 @@ impl<'a> Unpacker<'a> {
         names::check_link(path.as_str(), target).map_err(refuse)?;
         self.folders_above(path)?;
         self.claim(path, Made::Link)?;
+        self.show(path, 0o777, What::Symlink { target })?;
         Ok(self.staging.symlink(target, path)?)
     }
 
@@ -162,12 +182,26 @@ impl<'a> Unpacker<'a> {
         }
         self.folders_above(path)?;
         self.claim(path, Made::File)?;
+        let what = What::HardLink {
+            existing: &existing,
+        };
+        self.show(path, 0, what)?;
         Ok(self.staging.link_within(&existing, path)?)
     }
 
     pub(super) fn finish(self) -> Result<Summary, ExtractError> {
+        self.watcher
+            .finish()
+            .map_err(|source| ExtractError::Objected { source })?;
         self.staging.commit()?;
         Ok(self.summary)
+    }
+
+    fn show(&mut self, path: &Utf8Path, mode: u32, what: What<'_>) -> Result<(), ExtractError> {
+        let mode = mode & 0o777;
+        self.watcher
+            .entry(&Seen { path, mode, what })
+            .map_err(|source| ExtractError::Objected { source })
     }
 
     /// Makes the folders that the archive did not describe, and refuses to go through anything else.
@@ -204,9 +238,15 @@ impl<'a> Unpacker<'a> {
 }
 
 pub(super) fn refused(entry: &str, reason: Refusal) -> ExtractError {
-    // A hostile name must not write to a terminal.
-    let entry = entry.escape_debug().take(200).collect();
-    ExtractError::Refused { entry, reason }
+    ExtractError::Refused {
+        entry: shown(entry),
+        reason,
+    }
+}
+
+/// A hostile name must not write to a terminal.
+fn shown(entry: &str) -> String {
+    entry.escape_debug().take(200).collect()
 }
 
 pub(super) fn damaged(source: std::io::Error) -> ExtractError {

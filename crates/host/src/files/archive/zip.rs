@@ -9,6 +9,7 @@ use zip::result::ZipError;
 
 use super::names::Refusal;
 use super::unpacker::{Unpacker, damaged, refused};
+use super::watcher::{Unwatched, Watcher};
 use super::{ExtractError, Extraction, Summary};
 use crate::files::Files;
 
@@ -23,15 +24,25 @@ const LINK: u32 = 0o120_000;
 /// Times in the archive are ignored, and set-user-id bits dropped.
 pub fn extract_zip<R: Read + Seek>(
     files: &dyn Files,
+    archive: R,
+    job: &Extraction,
+) -> Result<Summary, ExtractError> {
+    extract_zip_watched(files, archive, job, &mut Unwatched)
+}
+
+/// The same, under the eyes of a watcher.
+pub fn extract_zip_watched<R: Read + Seek>(
+    files: &dyn Files,
     mut archive: R,
     job: &Extraction,
+    watcher: &mut dyn Watcher,
 ) -> Result<Summary, ExtractError> {
     let archive_bytes = archive.seek(SeekFrom::End(0)).map_err(damaged)?;
     let mut archive = ZipArchive::new(archive).map_err(unreadable)?;
     if archive.has_duplicate_names() {
         return Err(refused("central directory", Refusal::Duplicate));
     }
-    let mut unpacker = Unpacker::begin(files, job, Some(archive_bytes))?;
+    let mut unpacker = Unpacker::begin(files, job, Some(archive_bytes), watcher)?;
     for index in 0..archive.len() {
         let entry = archive.by_index_data(index).map_err(unreadable)?;
         if entry.encrypted() {

@@ -7,7 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use transom_model::os::Os;
 
 use super::super::steps::{Anchor, Links, LockGuard, NewFile, RemovalFailure, Steps};
-use super::super::{Access, Holder, Holders, Kind, Metadata, Space, fault, path, retry};
+use super::super::{Access, Holder, Holders, Kind, Metadata, Named, Space, fault, path, retry};
 use super::anchor::FakeAnchor;
 use super::disk::Node;
 use super::{FakeFiles, State};
@@ -145,6 +145,19 @@ impl Steps for FakeFiles {
         Ok(entries.values().map(|(name, _)| name.clone()).collect())
     }
 
+    fn kinds(&self, folder: &Utf8Path) -> io::Result<Vec<Named>> {
+        let state = self.state();
+        state.permit(folder)?;
+        let entries = state.disk.entries(state.disk.follow(folder)?)?;
+        let describe = |(name, inode): &(String, u64)| {
+            Ok(Named {
+                name: name.clone(),
+                kind: state.describe(*inode)?.kind,
+            })
+        };
+        entries.values().map(describe).collect()
+    }
+
     fn read_link(&self, path: &Utf8Path) -> io::Result<Utf8PathBuf> {
         let state = self.state();
         match state.disk.node(state.disk.find(path)?)? {
@@ -217,7 +230,7 @@ impl Steps for FakeFiles {
             path: path.to_owned(),
             source,
         };
-        for name in self.names(path).map_err(fail)? {
+        for name in Steps::names(self, path).map_err(fail)? {
             let below = path::join(Steps::os(self), path, &name);
             let is_dir = matches!(Steps::metadata(self, &below).map_err(fail)?.kind, Kind::Dir);
             if is_dir {

@@ -22,6 +22,7 @@ const LIMITS: Limits = Limits {
     file_bytes: 100_000,
     total_bytes: 200_000,
     path_bytes: 400,
+    depth: 60,
     ratio: 100,
 };
 

@@ -1,0 +1,6 @@
+//! A node's software: what packages become, and what a crash leaves.
+
+mod activation;
+mod machine;
+#[cfg(target_os = "linux")]
+mod vectors;
