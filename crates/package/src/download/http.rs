@@ -68,7 +68,7 @@ impl Downloader {
             .client
             .get(url.clone())
             .header(header::ACCEPT_ENCODING, "identity");
-        if let Some(state) = part.resumable(url.as_str()) {
+        if let Some(state) = part.resumable(url) {
             builder = builder
                 .header(header::RANGE, format!("bytes={}-", part.length()))
                 .header(header::IF_RANGE, state.validator.as_str());
@@ -156,7 +156,10 @@ pub(super) async fn read(client: &reqwest::Client, url: &Url, limit: u64) -> Res
     let mut bytes = Vec::new();
     let mut body = response.bytes_stream();
     while let Some(chunk) = body.next().await {
-        let chunk = chunk.map_err(|source| Stop::Retry(Interruption::Connection { source }))?;
+        let chunk = chunk.map_err(|error| {
+            let source = error.without_url();
+            Stop::Retry(Interruption::Connection { source })
+        })?;
         if bytes.len() as u64 + chunk.len() as u64 > limit {
             return Err(DownloadError::too_large(url, limit).into());
         }
@@ -209,7 +212,7 @@ fn judge(request: &Request, part: &Part, response: &Response) -> Verdict {
     match response.status() {
         StatusCode::PARTIAL_CONTENT => match range {
             Some((Some(start), total)) if start == part.length() && start > 0 => {
-                let known = part.resumable(request.url.as_str()).and_then(|s| s.total);
+                let known = part.resumable(&request.url).and_then(|s| s.total);
                 if total.is_some() && known.is_some() && total != known {
                     return Verdict::StartAgain;
                 }
@@ -230,11 +233,8 @@ fn judge(request: &Request, part: &Part, response: &Response) -> Verdict {
             Verdict::Take(Promise {
                 start: 0,
                 total,
-                state: validator(response.headers()).map(|validator| State {
-                    url: request.url.to_string(),
-                    validator,
-                    total,
-                }),
+                state: validator(response.headers())
+                    .map(|validator| State::new(&request.url, validator, total)),
             })
         }
     }

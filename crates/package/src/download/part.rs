@@ -7,9 +7,13 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use transom_host::files::{Access, FileError, FileLock, Files as _, fault};
+use transom_model::Os;
+use url::Url;
 
 use super::{Digests, DownloadError, FILES, digest};
+use crate::hash::hex;
 
 /// Above this the file about the part is not ours.
 const LONGEST_STATE: u64 = 1 << 16;
@@ -29,10 +33,25 @@ pub(super) struct Part {
 /// What must still be true of the server's file for the part to be of use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct State {
-    pub(super) url: String,
+    /// The digest of the address, which may hold a secret itself.
+    url_sha256: String,
     /// An entity tag or a date, as `If-Range` takes it.
     pub(super) validator: String,
     pub(super) total: Option<u64>,
+}
+
+impl State {
+    pub(super) fn new(url: &Url, validator: String, total: Option<u64>) -> Self {
+        Self {
+            url_sha256: digest_of(url),
+            validator,
+            total,
+        }
+    }
+}
+
+fn digest_of(url: &Url) -> String {
+    hex(&Sha256::digest(url.as_str()))
 }
 
 fn beside(destination: &Utf8Path, ending: &str) -> Utf8PathBuf {
@@ -67,21 +86,20 @@ pub(super) async fn lock(
     .await
 }
 
-/// Gives the lock back and takes its file away. Whoever waits for the old file notices that it is not
-/// the one with the name any more.
-///
-/// # Platform behavior
-/// On Windows an open file stays: then whoever waits takes it away.
+/// Gives the lock back and takes its file away. Where an open file can be removed, that comes first:
+/// whoever waits for the old file notices that it is not the one with the name any more. Elsewhere one
+/// who waits keeps the file, and takes it away in the end.
 pub(super) async fn unlock(destination: Utf8PathBuf, lock: FileLock) -> Result<(), DownloadError> {
     blocking(move || {
         let path = beside(&destination, ".lock");
-        let removed = FILES.remove_file(&path);
-        lock.release();
-        if removed.is_err() {
-            // Held open by ourselves a moment ago, or by one who waits.
+        if FILES.os() == Os::Windows {
+            lock.release();
             if let Err(error) = FILES.remove_file(&path) {
-                tracing::debug!(%path, %error, "a lock file stays");
+                tracing::debug!(%path, %error, "a lock file stays for another");
             }
+        } else {
+            FILES.remove_file(&path)?;
+            lock.release();
         }
         Ok(())
     })
@@ -146,10 +164,10 @@ impl Part {
     }
 
     /// Where the server could go on, if its file is still the same.
-    pub(super) fn resumable(&self, url: &str) -> Option<&State> {
+    pub(super) fn resumable(&self, url: &Url) -> Option<&State> {
         self.state
             .as_ref()
-            .filter(|state| self.length > 0 && state.url == url)
+            .filter(|state| self.length > 0 && state.url_sha256 == digest_of(url))
     }
 
     /// Forgets all bytes.

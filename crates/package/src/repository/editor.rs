@@ -15,7 +15,7 @@ use url::Url;
 use super::entry::Entry;
 use super::keys::KeyRing;
 use super::metadata::{self, Held, SPECIFICATION, next_version};
-use super::names::{LOCK, METADATA, PACKAGE_LISTS, PACKAGES, PENDING, TIMESTAMP, below};
+use super::names::{LOCK, METADATA, MIRROR, PACKAGE_LISTS, PACKAGES, PENDING, TIMESTAMP, below};
 use super::rotation::Keyholders;
 use super::source::{Remote, Source as _};
 use super::trust::{self, Clock, Forget, SNAPSHOT_META, Seen, TARGETS_META, Trusted, root_name};
@@ -169,6 +169,11 @@ impl Editor {
         &self.folder
     }
 
+    /// Whether this is a mirror, which need not have all that it lists.
+    pub fn is_mirror(&self) -> bool {
+        Native.metadata(&self.folder.join(MIRROR)).is_ok()
+    }
+
     /// Renews snapshot and timestamp, and the targets when their keys are at hand.
     pub async fn renew(&mut self, keys: &KeyRing, expiry: Expiry) -> Result<(), EditError> {
         self.publish(keys, expiry, Contents::RenewIfPossible).await
@@ -256,7 +261,12 @@ impl Draft<'_> {
         let targets_meta = match (&targets, before) {
             (Some(targets), _) => metafile(targets),
             (None, Some(before)) => metafile(&before.targets),
-            (None, None) => return Err(EditError::NothingPending),
+            (None, None) => {
+                return Err(EditError::Render {
+                    role: RoleType::Snapshot,
+                    reason: "there are no targets".to_owned(),
+                });
+            }
         };
         let snapshot = self.sign(Snapshot {
             spec_version: SPECIFICATION.to_owned(),

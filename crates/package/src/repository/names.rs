@@ -154,6 +154,30 @@ fn stored(name: &str) -> String {
     }
 }
 
+/// Undoes [`stored`], as far as the text can be the work of it.
+pub(super) fn unstored(stored: &str) -> String {
+    let mut parts = stored.split('!');
+    let mut name = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let letter = part
+            .get(..2)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
+            .filter(u8::is_ascii);
+        match letter {
+            Some(letter) => {
+                name.push(char::from(letter));
+                name += &part[2..];
+            }
+            // Then it is no identifier either.
+            None => {
+                name.push('!');
+                name += part;
+            }
+        }
+    }
+    name
+}
+
 /// The address of a path below `base`. Web servers disagree about `+` and `@`, so these are encoded.
 pub(super) fn join(base: &Url, path: &str) -> Url {
     let mut url = base.clone();
@@ -221,7 +245,7 @@ mod tests {
             ("nul--1", "packages/!6eul/nul--1.zip"),
             ("COM1.x--1", "packages/!43OM1.x/!43OM1.x--1.zip"),
             ("a.--1", "packages/a!2e/a.--1.zip"),
-            ("con.--1", "packages/!63on!2e/!63on.--1.zip"),
+            ("con.--1", "packages/con!2e/!63on.--1.zip"),
         ] {
             assert_eq!(path(id), expected);
         }
@@ -254,6 +278,13 @@ mod tests {
 
     proptest! {
         #[test]
+        fn any_text_can_be_read_as_a_stored_name(text in "\\PC{0,20}") {
+            if !text.contains('!') {
+                prop_assert_eq!(unstored(&text), text);
+            }
+        }
+
+        #[test]
         fn every_id_has_a_place_of_its_own_that_both_systems_can_store(
             left in "[a-zA-Z0-9@_+][a-zA-Z0-9@._+]{0,3}--[a-zA-Z0-9@_+:.]{1,3}",
             right in "[a-zA-Z0-9@_+][a-zA-Z0-9@._+]{0,3}--[a-zA-Z0-9@_+:.]{1,3}",
@@ -264,6 +295,7 @@ mod tests {
                 }
             }
             prop_assert_eq!(path(&left) == path(&right), left == right);
+            prop_assert_eq!(unstored(&stored(&left)), left);
         }
     }
 }

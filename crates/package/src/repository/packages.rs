@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use transom_host::files::{Files as _, Native};
+use transom_host::files::{FileError, Files as _, Native};
 use transom_model::package::PackageId;
 use transom_model::{Arch, Os};
 use url::Url;
@@ -145,13 +145,17 @@ impl Editor {
         Ok(removed)
     }
 
-    /// The package lists with their packages.
+    /// The package lists with their packages. A mirror may lack some.
     pub fn lists(&self) -> Result<Vec<(PackageListId, Vec<PackageId>)>, EditError> {
         let mut lists = Vec::new();
         for entry in self.entries() {
             if let Entry::List(list) = entry {
                 let path = entry.path();
-                let bytes = Native.read(&below(&self.folder, &path), LARGEST_LIST)?;
+                let bytes = match Native.read(&below(&self.folder, &path), LARGEST_LIST) {
+                    Ok(bytes) => bytes,
+                    Err(FileError::NotFound { .. }) if self.is_mirror() => continue,
+                    Err(error) => return Err(error.into()),
+                };
                 lists.push((list.id.clone(), parse_list(&path, &bytes)?));
             }
         }

@@ -4,8 +4,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use transom_model::Os;
 use transom_package::repository::{
-    BundleError, Entry, Imported, RepositoryError, Selection, TrustedRoot, check, export, import,
-    location,
+    BundleError, Editor, Entry, Imported, RepositoryError, Selection, TrustedRoot, check, collect,
+    export, import, location,
 };
 
 use crate::site::{EXPIRY, Site, later, now};
@@ -125,6 +125,29 @@ async fn a_bundle_can_hold_a_part() {
         .await
         .expect_err("not in the bundle");
     assert!(matches!(error, RepositoryError::Absent { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_mirror_hands_on_what_it_has() {
+    let site = filled().await;
+    let selection = Selection {
+        systems: vec![Os::Windows],
+        lists: Vec::new(),
+    };
+    let bundle = site.export("bundle", &selection).await;
+    site.import(&bundle, Some(&site.pin()), now())
+        .await
+        .expect("imported");
+    let mirror = Editor::open(&site.mirror(), &site.downloader, now())
+        .await
+        .expect("opened");
+    let again = site.root.join("again");
+    let exported = export(&mirror, &Selection::default(), &again, &|_| ()).expect("exported");
+    assert_eq!((exported.packages, exported.lists), (1, 1));
+    assert!(collect(&mirror, false).expect("collected").is_empty());
+    mirror.close();
+    let bytes = |path| fs_err::read(path).expect("read");
+    assert!(bytes(&again) == bytes(&bundle));
 }
 
 #[tokio::test]

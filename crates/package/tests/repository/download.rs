@@ -63,7 +63,8 @@ impl Scene {
     /// Puts what an earlier process would have left.
     fn leave_part(&self, url: &Url, bytes: &[u8], tag: &str, total: usize) {
         fs_err::write(self.root().join("file.part"), bytes).expect("written");
-        let state = serde_json::json!({"url": url.as_str(), "validator": tag, "total": total});
+        let url_sha256 = sha256(url.as_str().as_bytes()).as_str().to_owned();
+        let state = serde_json::json!({"url_sha256": url_sha256, "validator": tag, "total": total});
         fs_err::write(self.root().join("file.part.json"), state.to_string()).expect("written");
     }
 

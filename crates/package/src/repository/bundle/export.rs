@@ -63,6 +63,8 @@ fn select(editor: &Editor, selection: &Selection) -> Result<BTreeMap<String, Ent
             .ok_or_else(|| RepositoryError::NoSuchList { id: id.clone() })?;
         wanted.extend(packages);
     }
+    // A mirror hands on what it has.
+    let partial = editor.is_mirror();
     let is_wanted = |entry: &Entry| match entry {
         Entry::Package(package) => {
             (selection.systems.is_empty() || selection.systems.contains(&package.os))
@@ -74,6 +76,12 @@ fn select(editor: &Editor, selection: &Selection) -> Result<BTreeMap<String, Ent
         .entries()
         .iter()
         .filter(|entry| is_wanted(entry))
+        .filter(|entry| {
+            !partial
+                || Native
+                    .metadata(&below(editor.folder(), &entry.path()))
+                    .is_ok()
+        })
         .map(|entry| (entry.path(), entry.clone()))
         .collect())
 }
