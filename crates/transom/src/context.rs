@@ -1,6 +1,8 @@
 //! What a command's handler is given. Invariant: made once per invocation, after every setting has
 //! been checked, so a handler never meets a bad option.
 
+use std::sync::Arc;
+
 use transom_model::Os;
 use transom_model::layout::Layout;
 
@@ -10,7 +12,8 @@ use crate::output::{Colors, Output, Shown};
 use crate::progress::{Mode, Progress};
 use crate::settings::Settings;
 
-/// The surroundings of a command.
+/// The surroundings of a command. Clones share the streams.
+#[derive(Clone)]
 pub struct Context {
     /// The system we run on.
     pub host: Os,
@@ -18,7 +21,7 @@ pub struct Context {
     pub layout: Layout,
     pub settings: Settings,
     pub environment: Environment,
-    pub out: Output,
+    pub out: Arc<Output>,
     pub progress: Progress,
 }
 
@@ -55,7 +58,7 @@ impl Context {
             progress: Progress::new(mode, invocation.stderr.open(colors.stderr)),
             settings,
             environment,
-            out,
+            out: Arc::new(out),
         }
     }
 }

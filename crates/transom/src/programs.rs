@@ -16,6 +16,7 @@ type Entry = fn(&Invocation) -> Exit;
 const PROGRAMS: &[(&str, Entry)] = &[
     ("transom", commands::run),
     ("systemctl", commands::service::run_systemctl),
+    ("pkgpanda", commands::package::run_pkgpanda),
 ];
 
 /// Runs the program that the invocation names.

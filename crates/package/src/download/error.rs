@@ -159,6 +159,11 @@ pub(super) struct Shown<'a>(pub(super) &'a Url);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.scheme() == "file"
+            && let Ok(path) = self.0.to_file_path()
+        {
+            return write!(formatter, "{}", path.display());
+        }
         let mut url = self.0.clone();
         // Neither can fail for addresses that have a host, and others have no user.
         let _ = url.set_username("");

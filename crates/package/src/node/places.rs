@@ -130,7 +130,7 @@ impl Places {
 
     /// Whether a name directly below the root is the node's own.
     pub(super) fn is_of_root(name: &str) -> bool {
-        const OTHERS: [&str; 9] = [
+        const OTHERS: [&str; 11] = [
             "active",
             "current",
             "generations",
@@ -139,6 +139,8 @@ impl Places {
             "uninstalling",
             "bootstrap",
             "install_progress",
+            "downloads",
+            "repositories",
             WANTS,
         ];
         FAMILIAR.contains(&name) || OTHERS.contains(&name)

@@ -4,7 +4,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use transom_model::Os;
 use transom_package::repository::{
-    BundleError, Imported, RepositoryError, Selection, TrustedRoot, check, export, import, location,
+    BundleError, Entry, Imported, RepositoryError, Selection, TrustedRoot, check, export, import,
+    location,
 };
 
 use crate::site::{EXPIRY, Site, later, now};
@@ -102,7 +103,7 @@ async fn a_bundle_can_hold_a_part() {
         .import(&bundle, Some(&site.pin()), now())
         .await
         .expect("imported");
-    let paths: Vec<String> = imported.entries.iter().map(|entry| entry.path()).collect();
+    let paths: Vec<String> = imported.entries.iter().map(Entry::path).collect();
     assert_eq!(paths.len(), 2, "{paths:?}");
     assert!(
         paths.contains(&"packages/a/a--1.zip".to_owned()),

@@ -1,7 +1,8 @@
 //! A repository from its making to its collection, and what readers see of it.
 
-use transom_model::Os;
-use transom_model::{Arch, package::PackageId};
+use sha2::Digest as _;
+use transom_model::package::PackageId;
+use transom_model::{Arch, Os};
 use transom_package::repository::{
     Addition, EditError, Entry, PlainRepository, RepositoryClient, RepositoryError, TrustedRoot,
     collect, location,
@@ -316,7 +317,6 @@ async fn a_node_can_pin_a_digest_instead_of_a_file() {
             RepositoryClient::open(downloader, url, &root, &datastore, now()).await
         }
     };
-    use sha2::Digest as _;
     let pin = transom_package::hash::hex(&sha2::Sha256::digest(&bytes));
     open(pin).await.expect("read");
     let error = open("ab".repeat(32)).await.expect_err("another root");

@@ -52,11 +52,11 @@ impl Reply {
 
     /// Without a length that fits by itself.
     pub(crate) fn raw(status: &str, headers: &[(&str, &str)], body: &[u8]) -> Self {
-        let mut head = format!("HTTP/1.1 {status}\r\nConnection: close\r\n");
-        for (name, value) in headers {
-            head += &format!("{name}: {value}\r\n");
-        }
-        head.push_str("\r\n");
+        let headers: String = headers
+            .iter()
+            .flat_map(|(name, value)| [name, ": ", value, "\r\n"])
+            .collect();
+        let head = format!("HTTP/1.1 {status}\r\nConnection: close\r\n{headers}\r\n");
         let mut bytes = head.into_bytes();
         bytes.extend_from_slice(body);
         Self {

@@ -6,8 +6,9 @@ mod config;
 mod doctor;
 mod help;
 mod man;
-mod package;
+pub(crate) mod package;
 mod reference;
+mod repository;
 pub(crate) mod service;
 mod tree;
 mod version;
@@ -43,6 +44,8 @@ struct Transom {
 #[derive(Debug, Subcommand)]
 enum Command {
     Package(package::Package),
+    #[command(visible_alias = "repo")]
+    Repository(repository::Repository),
     Service(service::Service),
     Doctor(doctor::Doctor),
     Config(config::Config),
@@ -57,6 +60,7 @@ impl Command {
     fn run(self, cx: &Context) -> anyhow::Result<Exit> {
         match self {
             Self::Package(command) => command.run(cx),
+            Self::Repository(command) => command.run(cx),
             Self::Service(command) => command.run(cx),
             Self::Doctor(command) => command.run(cx),
             Self::Config(command) => command.run(cx),
@@ -71,7 +75,7 @@ impl Command {
 
 /// How the overview of commands is ordered: title, then names.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Software", &["package"]),
+    ("Software", &["package", "repository"]),
     ("This machine", &["doctor", "service"]),
     (
         "This command",
@@ -103,13 +107,21 @@ pub(crate) fn run(invocation: &Invocation) -> Exit {
 
 /// A program of ours: what its arguments are parsed into.
 pub(crate) trait Entry: clap::FromArgMatches + std::fmt::Debug {
-    fn options(&self) -> &GlobalOptions;
+    /// The options that every command takes, as they hold for this one.
+    fn options(&self) -> GlobalOptions;
     fn run(self, cx: &Context) -> anyhow::Result<Exit>;
 }
 
 impl Entry for Transom {
-    fn options(&self) -> &GlobalOptions {
-        &self.options
+    fn options(&self) -> GlobalOptions {
+        match self.command {
+            // `--root` is that of the node's software there, as pkgpanda has it.
+            Command::Package(_) => GlobalOptions {
+                root: None,
+                ..self.options.clone()
+            },
+            _ => self.options.clone(),
+        }
     }
 
     fn run(self, cx: &Context) -> anyhow::Result<Exit> {
@@ -143,7 +155,7 @@ pub(crate) fn run_entry<Program: Entry>(
 
 fn execute(reporter: &mut Reporter<'_>, program: impl Entry) -> anyhow::Result<Exit> {
     let invocation = reporter.invocation;
-    let cx = Context::new(invocation, settings(invocation, program.options())?);
+    let cx = Context::new(invocation, settings(invocation, &program.options())?);
     let settings = &cx.settings;
     // From here on the file has its say in how failures are shown, too.
     reporter.early = Early {

@@ -30,7 +30,9 @@ fn manual_pages_are_written_for_every_command() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort_unstable();
-    assert!(names.iter().any(|name| name == "transom-service-start.1"));
+    for verb in ["transom-service-start.1", "transom-repository-add.1"] {
+        assert!(names.iter().any(|name| name == verb), "{verb}");
+    }
     assert!(
         !names.iter().any(|name| name == "transom-service-keeper.1"),
         "it is hidden"
@@ -47,6 +49,7 @@ fn manual_pages_are_written_for_every_command() {
     transom-help.1
     transom-man.1
     transom-package.1
+    transom-repository.1
     transom-service.1
     transom-version.1
     transom.1

@@ -14,6 +14,7 @@ fn without_a_command_the_overview_is_printed_on_stderr() {
 
     Software:
       package     Make packages, and choose those that are active on this node
+      repository  Make, sign, check and carry repositories of packages
 
     This machine:
       doctor      Show what this machine can do, and what it lacks
@@ -54,6 +55,23 @@ fn every_command_explains_itself_with_examples() {
         &["package", "id"],
         &["package", "tree"],
         &["package", "graph"],
+        &["package", "activate"],
+        &["package", "swap"],
+        &["package", "active"],
+        &["package", "fetch"],
+        &["package", "add"],
+        &["package", "list"],
+        &["package", "remove"],
+        &["package", "setup"],
+        &["package", "uninstall"],
+        &["package", "check"],
+        &["package", "generations"],
+        &["package", "diff"],
+        &["package", "rollback"],
+        &["package", "pin"],
+        &["package", "unpin"],
+        &["package", "serve"],
+        &["package", "gc"],
         &["service"],
         &["service", "start"],
         &["service", "status"],

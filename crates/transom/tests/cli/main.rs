@@ -13,6 +13,10 @@ mod guides;
 mod harness;
 mod help;
 #[cfg(test)]
+mod package_node;
+#[cfg(test)]
 mod package_tree;
+#[cfg(test)]
+mod repository;
 mod streams;
 mod version;

@@ -18,7 +18,7 @@ mod show;
 mod shutdown;
 mod status;
 mod systemctl;
-mod systemd;
+pub(crate) mod systemd;
 
 use transom_supervisor::control::client::{self, AskError};
 use transom_supervisor::control::protocol::{Answer, Request, RequestError, UnitStatus};

@@ -39,8 +39,8 @@ pub(crate) struct Systemctl {
 }
 
 impl Entry for Systemctl {
-    fn options(&self) -> &GlobalOptions {
-        &self.options
+    fn options(&self) -> GlobalOptions {
+        self.options.clone()
     }
 
     fn run(self, cx: &Context) -> anyhow::Result<Exit> {

@@ -13,17 +13,26 @@ use crate::failure::{Advice as _, Exit};
 const BOOTED: &str = "/run/systemd/system";
 
 /// Whether systemd looks after the services of this machine. Never for a machine below `--root`.
-pub(super) fn runs(cx: &Context) -> bool {
+pub(crate) fn runs(cx: &Context) -> bool {
     cx.host == Os::Linux && cx.settings.root.value == "/" && fs_err::metadata(BOOTED).is_ok()
 }
 
 /// Runs `systemctl VERB FLAGS WORDS`.
-pub(super) fn systemctl(verb: &str, flags: &[&str], words: &[String]) -> anyhow::Result<Exit> {
+pub(crate) fn systemctl(verb: &str, flags: &[&str], words: &[String]) -> anyhow::Result<Exit> {
     run(
         "systemctl",
         std::iter::once(verb).chain(flags.iter().copied()),
         words,
     )
+}
+
+/// What systemd says of a unit: active, activating, failed…
+pub(crate) fn active_state(unit: &str) -> anyhow::Result<String> {
+    let output = Command::new("systemctl")
+        .args(["show", "--property=ActiveState", "--value", "--", unit])
+        .output()
+        .context("could not run systemctl")?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// Runs `journalctl FLAGS`.
