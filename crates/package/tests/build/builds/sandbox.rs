@@ -256,3 +256,50 @@ fn rules_add_to_what_a_script_made() {
     assert_eq!(read(&to.join("etc/a")), "from extra");
     assert_eq!(read(&to.join("etc/b")), "b\n");
 }
+
+/// Stands in for a container runtime that knows one image.
+const RUNTIME: &str = r#"#!/bin/bash
+set -o errexit
+case "$1" in
+  image) [ "$5" = known ] && echo sha256:abc123 ;;
+  create) echo container ;;
+  export)
+    root=$(mktemp -d)
+    for file in /bin/bash $(ldd /bin/bash | grep -o '/[^ ]*'); do
+      mkdir -p "$root$(dirname "$file")"
+      cp -L "$file" "$root$file"
+    done
+    mkdir -p "$root/opt/tool"
+    echo from the image > "$root/opt/tool/marker"
+    ln -s /etc/passwd "$root/absolute"
+    tar -C "$root" -cf "$3" .
+    rm -r "$root"
+    echo exported >> "$(dirname "$0")/exports" ;;
+  rm) ;;
+esac
+"#;
+
+#[test]
+fn an_image_that_a_runtime_has_is_the_machine_of_the_script() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let tree = SourceTree::new();
+    tree.write("runtime/docker", RUNTIME);
+    let runtime = tree.folder.join("runtime/docker");
+    fs_err::set_permissions(&runtime, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let script = "read -r line < /opt/tool/marker; echo $line > $PKG_PATH/marker\n\
+                  if [ -e /usr/bin/env ]; then exit 4; fi\n\
+                  if echo x > /opt/tool/x; then exit 5; fi\n";
+    tree.package("tool", r#"{"docker": "known"}"#, script);
+    tree.package("other", r#"{"docker": "known"}"#, &format!("{script}\n"));
+    let runtimes = [runtime.as_str()];
+    let options = Options {
+        runtimes: &runtimes,
+        jobs: 1,
+        ..Options::default()
+    };
+    let ran = tree.build_with(&["tool", "other"], &options).good();
+    let to = ran.unpack(&tree, "tool");
+    assert_eq!(read(&to.join("marker")), "from the image\n");
+    // Once for both of them.
+    assert_eq!(read(&tree.folder.join("runtime/exports")), "exported\n");
+}

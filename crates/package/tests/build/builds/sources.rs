@@ -266,3 +266,34 @@ fn a_local_repository_is_taken_as_committed() {
     assert_eq!(read(&to.join("all/a")), "committed");
     assert!(!fs_err::exists(to.join("all/untracked")).unwrap());
 }
+
+#[test]
+fn an_upstream_tree_is_fetched_once_and_again_when_it_changes() {
+    use transom_package::build::Fetcher;
+    use transom_package::recipe::Source;
+    use transom_package::tree::Sources as _;
+    let tree = SourceTree::new();
+    let cache = tree.folder.join("cache");
+    let to = cache.join("upstream/checkout");
+    let fetcher = Fetcher::new(&cache);
+    for content in ["one", "two"] {
+        let archive = gzip(&tar(&[("top/file", content)]));
+        tree.write("archive", &archive);
+        let source = Source::UrlExtract {
+            url: "file://archive".to_owned(),
+            sha1: sha1(&archive),
+        };
+        let check_out = || {
+            fetcher
+                .check_out(&source, &tree.folder, &cache, &to)
+                .unwrap();
+        };
+        check_out();
+        assert_eq!(read(&to.join("file")), content);
+        // Nothing is touched when it is the same.
+        fs_err::write(to.join("witness"), "").unwrap();
+        check_out();
+        assert!(fs_err::exists(to.join("witness")).unwrap());
+    }
+    assert!(!fs_err::exists(cache.join("upstream-work")).unwrap());
+}
