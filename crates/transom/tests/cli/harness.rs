@@ -163,6 +163,11 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
+    /// Whether it ended by itself, and well.
+    pub(crate) fn succeeded(&self) -> bool {
+        self.status.success()
+    }
+
     pub(crate) fn code(&self) -> i32 {
         self.status.code().unwrap()
     }

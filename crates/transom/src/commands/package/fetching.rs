@@ -4,6 +4,7 @@
 use anyhow::Context as _;
 use camino::{Utf8Path, Utf8PathBuf};
 use transom_host::files::{Files as _, Native, path};
+use transom_model::Os;
 use transom_model::package::PackageId;
 use transom_package::archive::{Unpack, unpack};
 use transom_package::download::{Downloader, Event, Policy};
@@ -168,7 +169,7 @@ impl Fetcher {
                     .find(id, os)
                     .map_err(|error| explain(error, "the repository"))?;
                 advised(node.ensure_space(entry.length.saturating_mul(1 + EXPANSION)))?;
-                let archive = path::join(os, folder, &format!("{}.archive", entry.sha256));
+                let archive = archive_of(os, folder, id);
                 self.runtime
                     .block_on(client.fetch(id, os, &archive, &listener))
                     .map_err(|error| explain(error, "the repository"))?;
@@ -179,8 +180,7 @@ impl Fetcher {
                 })
             }
             Origin::Plain(plain) => {
-                let archive =
-                    path::join(os, folder, &format!("{}.archive", folder_name(id.as_str())));
+                let archive = archive_of(os, folder, id);
                 self.runtime
                     .block_on(plain.fetch(id, &archive, &listener))
                     .map_err(|error| explain(error, "the repository"))?;
@@ -204,9 +204,25 @@ pub(super) fn store(
         let task = cx.progress.start(&format!("unpacking {}", one.id));
         add_archive(session, &one.id, &one.archive, one.unverified)?;
         drop(task);
-        Native.remove_file(&one.archive)?;
+    }
+    sweep(session.node())
+}
+
+/// Removes the archives of packages that the store has: ours, and those of a command that was stopped before
+/// it could. Whoever still waits to unpack one of them will find that its package is there.
+fn sweep(node: &Node) -> anyhow::Result<()> {
+    let places = node.places();
+    let folder = places.in_root(DOWNLOADS);
+    for id in node.packages()? {
+        Native.remove_file(&archive_of(places.os, &folder, &id))?;
     }
     Ok(())
+}
+
+/// Where the archive of a package is while it is on its way.
+fn archive_of(os: Os, folder: &Utf8Path, id: &PackageId) -> Utf8PathBuf {
+    let name = format!("{}.archive", folder_name(id.as_str()));
+    path::join(os, folder, &name)
 }
 
 /// Unpacks one archive into the node's store.
