@@ -46,12 +46,7 @@ impl Changes {
         };
         Self {
             packages: packages(before, after),
-            files: difference(|contents| {
-                let links = contents.links();
-                links
-                    .map(|(place, id, link)| (place, format!("{id}/{link}")))
-                    .collect()
-            }),
+            files: Difference::between(files(before), files(after)),
             units: difference(|contents| {
                 let units = contents.units.iter();
                 units
@@ -90,6 +85,12 @@ impl Changes {
     }
 }
 
+/// Where each file comes from, by its place.
+fn files(contents: Option<&Contents>) -> BTreeMap<String, (&PackageId, &str)> {
+    let links = contents.into_iter().flat_map(Contents::links);
+    links.map(|(place, id, link)| (place, (id, link))).collect()
+}
+
 fn packages(before: Option<&Contents>, after: Option<&Contents>) -> Vec<PackageChange> {
     let by_name = |contents: Option<&Contents>| -> BTreeMap<String, PackageId> {
         contents
@@ -120,7 +121,7 @@ fn packages(before: Option<&Contents>, after: Option<&Contents>) -> Vec<PackageC
 }
 
 impl Difference {
-    fn between(mut before: BTreeMap<String, String>, after: BTreeMap<String, String>) -> Self {
+    fn between<V: PartialEq>(mut before: BTreeMap<String, V>, after: BTreeMap<String, V>) -> Self {
         let mut difference = Self::default();
         for (name, value) in after {
             match before.remove(&name) {

@@ -67,7 +67,7 @@ impl<'a> Merge<'a> {
             if !self.is_possible(package, &item.path, item.kind) {
                 continue;
             }
-            if archive::key(self.os, &place) == archive::key(self.os, SERVICE_CONFIGURATION) {
+            if self.is_of_node(&place) {
                 self.faults.push(ActivationFault::ReservedFile {
                     id: package.id.clone(),
                     path: item.path.clone(),
@@ -104,6 +104,13 @@ impl<'a> Merge<'a> {
                 self.merged.units.insert(unit.name.clone(), entry);
             }
         }
+    }
+
+    /// Whether the node writes this file itself.
+    fn is_of_node(&self, place: &str) -> bool {
+        // Almost no file is as long as that, and the others need no look at their letters.
+        place.len() == SERVICE_CONFIGURATION.len()
+            && archive::key(self.os, place) == SERVICE_CONFIGURATION
     }
 
     /// Whether the node's system can have such an entry at all.
