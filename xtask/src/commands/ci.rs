@@ -3,6 +3,7 @@
 
 use anyhow::Result;
 
+use super::fuzz;
 use super::generate;
 use super::test::{self, Tier};
 use crate::console;
@@ -38,6 +39,7 @@ impl Ci {
         steps.unless_failed("test", || {
             test::run_tier(workspace, Tier::All, None).map(|()| None)
         });
+        steps.unless_failed("fuzz", || fuzz::briefly(workspace).map(|()| None));
         steps.finish()
     }
 }

@@ -1,13 +1,22 @@
-//! `cargo xtask fuzz`: the fuzz targets in `fuzz/`, for as long as one likes. They need a nightly
-//! compiler and cargo-fuzz, which are not installed by themselves: nothing else needs them.
+//! `cargo xtask fuzz`: the fuzz targets in `fuzz/`, for as long as one likes. They are built with the
+//! project's own compiler: coverage is a pass of LLVM, and only sanitizers need a nightly one.
 
+use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use crate::console;
 use crate::run;
 use crate::workspace::Workspace;
+
+/// What tells the fuzzer which code an input reached.
+const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing";
+
+/// Build scripts and macros of dependencies must not be built so: a target of its own keeps them apart.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// Feed random input to the parsers
 #[derive(Debug, clap::Args)]
@@ -21,52 +30,77 @@ pub(crate) struct Fuzz {
 
 impl Fuzz {
     pub(crate) fn run(self, workspace: &Workspace) -> Result<()> {
-        let missing = what_is_missing(workspace);
-        if !missing.is_empty() {
-            bail!(
-                "fuzzing needs more than is here:\n  {}",
-                missing.join("\n  ")
-            );
+        let mut targets = targets(workspace)?;
+        if let Some(wanted) = &self.target {
+            targets.retain(|target| target == wanted);
+            if targets.is_empty() {
+                bail!("there is no target `{wanted}` in fuzz/");
+            }
         }
-        let targets = match self.target {
-            Some(target) => vec![target],
-            None => run::output(cargo_fuzz(workspace).arg("list"))?
-                .lines()
-                .map(str::to_owned)
-                .collect(),
-        };
-        if targets.is_empty() {
-            bail!("there is no target in fuzz/");
-        }
+        run::quietly(&mut build(workspace))?;
         for target in targets {
             console::heading(&format!("fuzz {target} for {}s", self.seconds));
-            let limit = format!("-max_total_time={}", self.seconds);
-            run::visibly(cargo_fuzz(workspace).args(["run", &target, "--", &limit]))?;
+            run::visibly(&mut fuzz(workspace, &target, self.seconds)?)?;
         }
         Ok(())
     }
 }
 
-fn cargo_fuzz(workspace: &Workspace) -> Command {
-    let mut command = workspace.command("cargo");
-    // Its flags would rebuild everything else in the shared build output.
-    command.env("CARGO_TARGET_DIR", workspace.target.join("fuzz"));
-    command.env("RUSTUP_TOOLCHAIN", "nightly").arg("fuzz");
+/// The short run of CI: every target, long enough to meet what an early mutation breaks.
+pub(crate) fn briefly(workspace: &Workspace) -> Result<()> {
+    const SECONDS: u32 = 5;
+    run::quietly(&mut build(workspace))?;
+    for target in targets(workspace)? {
+        run::quietly(&mut fuzz(workspace, &target, SECONDS)?)
+            .with_context(|| format!("`cargo xtask fuzz {target}` shows the input"))?;
+    }
+    Ok(())
+}
+
+/// The names of the files in `fuzz/fuzz_targets`, sorted.
+fn targets(workspace: &Workspace) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs_err::read_dir(workspace.root.join("fuzz/fuzz_targets"))? {
+        let path = entry?.path();
+        let name = path.file_stem().context("a target has a name")?;
+        names.push(name.to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn target_folder(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("fuzz")
+}
+
+fn build(workspace: &Workspace) -> Command {
+    let mut command = workspace.cargo();
+    command
+        .args(["build", "--release", "--locked", "--target", TARGET])
+        .arg("--manifest-path")
+        .arg(workspace.root.join("fuzz/Cargo.toml"))
+        // Its flags would rebuild everything else in the shared build output.
+        .env("CARGO_TARGET_DIR", target_folder(workspace))
+        .env("RUSTFLAGS", COVERAGE);
     command
 }
 
-fn what_is_missing(workspace: &Workspace) -> Vec<&'static str> {
-    let works = |command: &mut Command| run::output(command).is_ok();
-    let mut missing = Vec::new();
-    if !workspace.root.join("fuzz/Cargo.toml").is_file() {
-        missing.push("the folder fuzz/ with its targets");
-    }
-    let mut nightly = workspace.command("rustc");
-    if !works(nightly.env("RUSTUP_TOOLCHAIN", "nightly").arg("--version")) {
-        missing.push("a nightly compiler: rustup toolchain install nightly");
-    }
-    if !works(workspace.cargo().args(["fuzz", "--version"])) {
-        missing.push("cargo-fuzz: cargo install cargo-fuzz --locked");
-    }
-    missing
+/// Runs one target on what earlier runs found and on the seeds.
+fn fuzz(workspace: &Workspace, target: &str, seconds: u32) -> Result<Command> {
+    let corpus = target_folder(workspace).join("corpus").join(target);
+    let crashes = target_folder(workspace).join("crashes/");
+    fs_err::create_dir_all(&corpus)?;
+    fs_err::create_dir_all(&crashes)?;
+    let program = target_folder(workspace)
+        .join(TARGET)
+        .join("release")
+        .join(target);
+    let mut command = workspace.command(program);
+    command
+        .arg(format!("-max_total_time={seconds}"))
+        .args(["-timeout=20", "-rss_limit_mb=3000", "-max_len=65536"])
+        .arg(format!("-artifact_prefix={}/", crashes.display()))
+        .arg(corpus)
+        .arg(workspace.root.join("fuzz/seeds").join(target));
+    Ok(command)
 }

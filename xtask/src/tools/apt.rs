@@ -9,8 +9,20 @@ use super::{Purpose, State, Tool};
 use crate::run;
 use crate::workspace::Workspace;
 
-/// Tests on this machine: hosts in network namespaces, firewalls, processes.
-const LINUX: &[&str] = &["curl", "iproute2", "nftables", "procps", "util-linux"];
+/// Tests on this machine: hosts in network namespaces, firewalls, processes, sources in git, archives of
+/// others, a fuzzer in C++.
+const LINUX: &[&str] = &[
+    "curl",
+    "g++",
+    "gcc",
+    "git",
+    "iproute2",
+    "nftables",
+    "procps",
+    "util-linux",
+    "xz-utils",
+    "zstd",
+];
 /// A compiler whose own library source is packaged, so that a standard library for Windows can be
 /// built; a linker; an assembler for cryptography.
 const WINDOWS_BUILD: &[&str] = &[

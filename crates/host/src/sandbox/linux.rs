@@ -510,7 +510,8 @@ unsafe fn perform(action: &PreparedAction) -> Result<(), i32> {
             PreparedAction::Bind { from, at, writable } => bind(from, at, *writable),
             PreparedAction::Processes { at } => {
                 let kind = c"proc".as_ptr();
-                let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+                // Read-only: for root, some files in there change the machine itself.
+                let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC | libc::MS_RDONLY;
                 let none = std::ptr::null();
                 check(libc::mount(kind, at.as_ptr(), kind, flags, none))
             }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Ended, Sandbox, SandboxError};
-use crate::process::{Native, Output, Process as _, Processes as _, Spawn};
+use crate::process::{Native, Output, Processes as _, Spawn};
 
 /// How long a killed tree may take to be gone.
 const KILL_PATIENCE: Duration = Duration::from_secs(30);
@@ -18,9 +18,7 @@ pub(super) fn run_sandboxed(sandbox: &Sandbox) -> Result<Ended, SandboxError> {
     spawn.directory = Some(sandbox.directory.clone());
     spawn.stdout = Output::Append(sandbox.log.clone());
     spawn.stderr = Output::Append(sandbox.log.clone());
-    let process = Native::default()
-        .spawn(&spawn)
-        .map_err(SandboxError::Spawn)?;
+    let process = Native.spawn(&spawn).map_err(SandboxError::Spawn)?;
     let exit = process.wait(Some(sandbox.time_limit));
     // Also what the program left behind.
     process

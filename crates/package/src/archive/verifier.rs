@@ -15,8 +15,10 @@ use super::{Digest, Kind, MANIFEST, Manifest, ManifestEntry, ManifestError};
 
 /// A manifest of a million files has about 200 MB.
 pub(super) const LARGEST_MANIFEST: u64 = 256 << 20;
-/// How many buffers may wait for their digest.
-const QUEUE: usize = 64;
+/// Buffers are handed on together when they hold this much: waking a thread costs more than a small file.
+const BATCH_BYTES: usize = 256 * 1024;
+/// How many batches may wait for their digests.
+const QUEUE: usize = 8;
 
 /// How an archive differs from what it should be.
 #[derive(Debug, thiserror::Error)]
@@ -219,9 +221,13 @@ struct Part {
 
 /// The thread that makes digests, and the way to it.
 struct Digests {
-    parts: Option<SyncSender<Part>>,
+    batches: Option<SyncSender<Vec<Part>>>,
+    /// What is handed on next, and how many bytes that is.
+    batch: Vec<Part>,
+    batch_bytes: usize,
     /// Buffers to be used again.
-    free: Receiver<Vec<u8>>,
+    used: Receiver<Vec<Part>>,
+    free: Vec<Vec<u8>>,
     thread: Option<JoinHandle<Result<(), VerifyError>>>,
     /// The file being read: its name, how many bytes are to come, and its digest.
     current: Option<(String, u64, Digest)>,
@@ -229,13 +235,16 @@ struct Digests {
 
 impl Digests {
     fn start() -> Self {
-        let (parts, incoming) = mpsc::sync_channel(QUEUE);
-        // As many buffers as the queue has places, and no more, are ever under way.
-        let (used, free) = mpsc::channel();
-        let thread = std::thread::spawn(move || make_digests(&incoming, &used));
+        let (batches, incoming) = mpsc::sync_channel(QUEUE);
+        // As many batches as the queue has places, and no more, are ever under way.
+        let (done, used) = mpsc::channel();
+        let thread = std::thread::spawn(move || make_digests(&incoming, &done));
         Self {
-            parts: Some(parts),
-            free,
+            batches: Some(batches),
+            batch: Vec::new(),
+            batch_bytes: 0,
+            used,
+            free: Vec::new(),
             thread: Some(thread),
             current: None,
         }
@@ -259,20 +268,40 @@ impl Digests {
         } else {
             None
         };
-        let part = Part {
-            buffer: std::mem::replace(chunk, self.free.try_recv().unwrap_or_default()),
+        if self.free.is_empty()
+            && let Ok(batch) = self.used.try_recv()
+        {
+            self.free.extend(batch.into_iter().map(|part| part.buffer));
+        }
+        self.batch.push(Part {
+            buffer: std::mem::replace(chunk, self.free.pop().unwrap_or_default()),
             length,
             end,
-        };
-        match &self.parts {
-            Some(parts) if parts.send(part).is_ok() => Ok(()),
-            _ => self.finish().and(Err(VerifyError::Stopped)),
+        });
+        self.batch_bytes += length;
+        if self.batch_bytes < BATCH_BYTES {
+            return Ok(());
         }
+        if self.hand_on() {
+            Ok(())
+        } else {
+            self.finish().and(Err(VerifyError::Stopped))
+        }
+    }
+
+    /// Gives the batch to the thread. `false`: it has ended.
+    fn hand_on(&mut self) -> bool {
+        self.batch_bytes = 0;
+        let batch = std::mem::take(&mut self.batch);
+        let batches = self.batches.as_ref();
+        batch.is_empty() || batches.is_some_and(|batches| batches.send(batch).is_ok())
     }
 
     /// Waits until all that was fed is compared.
     fn finish(&mut self) -> Result<(), VerifyError> {
-        self.parts = None;
+        // If the thread has ended, its own answer says why.
+        self.hand_on();
+        self.batches = None;
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
             Some(Err(_)) => Err(VerifyError::Stopped),
@@ -288,15 +317,20 @@ impl Drop for Digests {
     }
 }
 
-fn make_digests(parts: &Receiver<Part>, used: &Sender<Vec<u8>>) -> Result<(), VerifyError> {
+fn make_digests(
+    batches: &Receiver<Vec<Part>>,
+    done: &Sender<Vec<Part>>,
+) -> Result<(), VerifyError> {
     let mut sum = Sha256::new();
-    for part in parts {
-        sum.update(&part.buffer[..part.length]);
-        if let Some((path, expected)) = part.end {
-            compare(path, Digest::from_bytes(sum.finalize_reset()), expected)?;
+    for mut batch in batches {
+        for part in &mut batch {
+            sum.update(&part.buffer[..part.length]);
+            if let Some((path, expected)) = part.end.take() {
+                compare(path, Digest::from_bytes(sum.finalize_reset()), expected)?;
+            }
         }
         // Nobody needs it back when the archive is at its end.
-        let _ = used.send(part.buffer);
+        let _ = done.send(batch);
     }
     Ok(())
 }

@@ -24,6 +24,20 @@ pub struct Cache {
     _lock: FileLock,
 }
 
+fn package(cache: &Utf8Path, id: &PackageId) -> Utf8PathBuf {
+    cache.join("packages").join(id.name_str())
+}
+
+/// Where the archive of a package is in a cache, or will be.
+pub(super) fn archive(cache: &Utf8Path, id: &PackageId, os: Os) -> Utf8PathBuf {
+    package(cache, id).join(format!("{id}.{}", extension(os)))
+}
+
+/// The folder of the cache of a source tree.
+pub(super) fn folder_of(packages: &Utf8Path) -> Utf8PathBuf {
+    packages.join("cache")
+}
+
 impl Cache {
     /// Takes the cache of the source tree at `packages`, waiting at most `wait` for another build. Calls
     /// `waiting` with the id of its process before it waits.
@@ -34,7 +48,7 @@ impl Cache {
     ) -> Result<Self, FileError> {
         let files = Native;
         let folder =
-            camino::absolute_utf8(packages.join("cache")).map_err(|source| FileError::Io {
+            camino::absolute_utf8(folder_of(packages)).map_err(|source| FileError::Io {
                 action: "find",
                 path: packages.to_owned(),
                 source,
@@ -81,7 +95,7 @@ impl Cache {
 
     /// Where the archive of a package is, or will be.
     pub fn archive(&self, id: &PackageId, os: Os) -> Utf8PathBuf {
-        self.package(id).join(format!("{id}.{}", extension(os)))
+        archive(&self.folder, id, os)
     }
 
     pub fn has_archive(&self, id: &PackageId, os: Os) -> bool {
@@ -99,7 +113,7 @@ impl Cache {
     }
 
     fn package(&self, id: &PackageId) -> Utf8PathBuf {
-        self.folder.join("packages").join(id.name_str())
+        package(&self.folder, id)
     }
 
     /// Makes an empty folder for one piece of work.

@@ -27,7 +27,7 @@ pub enum DependencyError {
     Unpack {
         id: PackageId,
         #[source]
-        source: UnpackError,
+        source: Box<UnpackError>,
     },
     #[error("the required package `{id}` cannot be read")]
     Info {
@@ -64,7 +64,7 @@ pub(super) fn ensure_unpacked(
         Err(_) if files.metadata(destination).is_ok() => Ok(()),
         Err(source) => Err(DependencyError::Unpack {
             id: id.clone(),
-            source,
+            source: Box::new(source),
         }),
     }
 }

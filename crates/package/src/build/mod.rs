@@ -16,7 +16,7 @@ mod sources;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use transom_host::files::{Files, Native};
 use transom_model::Os;
 use transom_model::package::PackageId;
@@ -26,7 +26,7 @@ pub use dependencies::DependencyError;
 pub use error::BuildError;
 pub use image::ImageError;
 pub use install::InstallError;
-pub use repository::Repository;
+pub use repository::{Repository, SignedRepository};
 pub use schedule::Outcome;
 pub use sources::{Fetcher, SourceError};
 
@@ -95,25 +95,17 @@ pub enum Intent {
     Build,
 }
 
-/// What would be done with each of `packages`.
-pub fn plan<'a>(
-    packages: &'a [TreePackage],
-    cache: &Cache,
-    options: &Options<'_>,
-) -> Vec<(&'a TreePackage, Intent)> {
-    let intent = |package: &TreePackage| {
-        if cache.has_archive(&package.id, package.recipe.os) {
-            Intent::Reuse
-        } else if options.repository.is_some() {
-            Intent::FetchOrBuild
-        } else {
-            Intent::Build
-        }
-    };
-    packages
-        .iter()
-        .map(|package| (package, intent(package)))
-        .collect()
+/// What would be done with a package of the source tree at `folder`. Changes nothing.
+pub fn intent(package: &TreePackage, folder: &Utf8Path, asks_repository: bool) -> Intent {
+    let cache = cache::folder_of(folder);
+    let archive = cache::archive(&cache, &package.id, package.recipe.os);
+    if Native.metadata(&archive).is_ok() {
+        Intent::Reuse
+    } else if asks_repository {
+        Intent::FetchOrBuild
+    } else {
+        Intent::Build
+    }
 }
 
 /// Builds `wanted`, in the order of `packages`, which are all that may be required. What is not wanted

@@ -168,10 +168,11 @@ impl Builder<'_> {
                     image::root(self.cache.folder(), work, &recipe.docker, options.runtimes)?;
                 let root = image.map_or_else(
                     || {
+                        // The same for many packages, so that it can be said once.
                         say(Event::Warning(format!(
-                            "no runtime on this machine has the image `{}`: {} is built with the \
-                             programs of this machine",
-                            recipe.docker, package.id
+                            "no runtime on this machine has the image `{}`: packages are built \
+                             with the programs of this machine",
+                            recipe.docker
                         )));
                         Root::Machine
                     },

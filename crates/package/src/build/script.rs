@@ -149,3 +149,118 @@ fn variables(package: &TreePackage, path: &str, cores: usize) -> BTreeMap<String
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .into()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fmt::Write as _;
+
+    use serde_json::json;
+    use transom_model::Os;
+
+    use super::*;
+    use crate::recipe::Recipe;
+
+    fn package(variant: &str) -> TreePackage {
+        let recipe = Recipe {
+            name: "tool".parse().unwrap(),
+            variant: variant.parse().unwrap(),
+            os: Os::Windows,
+            folder: "/tree/tool".into(),
+            sources: BTreeMap::new(),
+            requires: Vec::new(),
+            docker: String::new(),
+            script: None,
+            install: Vec::new(),
+            environment: BTreeMap::new(),
+            state_directory: false,
+            username: None,
+            group: None,
+            sysctl: BTreeMap::new(),
+            hashed: BTreeMap::new(),
+        };
+        TreePackage {
+            recipe,
+            id: "tool--1".parse().unwrap(),
+            requires: BTreeSet::new(),
+            closure: BTreeSet::new(),
+            build_ids: json!({}),
+            extra_source: None,
+        }
+    }
+
+    fn places(root: &str, unpacked: &[&str]) -> Places {
+        let at = |name: &str| Utf8PathBuf::from(format!("{root}{name}"));
+        Places {
+            script: at("script"),
+            sources: at("src"),
+            extra: at("extra"),
+            dependencies: at("dependencies"),
+            unpacked: unpacked
+                .iter()
+                .map(|id| (id.parse().unwrap(), at(id)))
+                .collect(),
+            output: at("output"),
+            workspace: at("root"),
+            log: at("log"),
+        }
+    }
+
+    #[test]
+    fn powershell_is_told_all_places_by_variables() {
+        let base = BTreeMap::from([("PATH".to_owned(), r"C:\Windows".to_owned())]);
+        let sandbox = powershell(
+            &package("windows"),
+            &places(r"D:\work\", &[]),
+            Utf8Path::new(r"C:\ps\powershell.exe"),
+            &base,
+            4,
+            Duration::from_secs(60),
+        );
+        assert!(sandbox.mounts.is_empty());
+        let mut shown = format!("{} {}\n", sandbox.program, sandbox.arguments.join(" "));
+        for (name, value) in &sandbox.environment {
+            let _ = write!(shown, "{name}={value}\n");
+        }
+        insta::assert_snapshot!(shown, @r"
+        C:\ps\powershell.exe -NoProfile -NonInteractive -ExecutionPolicy Bypass -File D:\work\script
+        NUM_CORES=4
+        PATH=C:\Windows
+        PKG_DEPENDENCIES=D:\work\dependencies
+        PKG_EXTRA=D:\work\extra
+        PKG_ID=tool--1
+        PKG_NAME=tool
+        PKG_PATH=D:\work\output
+        PKG_SRC=D:\work\src
+        PKG_VARIANT=windows
+        PKG_VERSION=1
+        SOURCE_DATE_EPOCH=315532800
+        ");
+    }
+
+    #[test]
+    fn bash_finds_everything_at_its_usual_place() {
+        let sandbox = bash(
+            &package("default"),
+            &places("/work/", &["dep--2"]),
+            Root::Machine,
+            4,
+            Duration::from_secs(60),
+        );
+        let mut shown = format!("{} {}\n", sandbox.program, sandbox.arguments.join(" "));
+        for mount in &sandbox.mounts {
+            let how = if mount.writable { "rw" } else { "ro" };
+            let _ = write!(shown, "{} at {} {how}\n", mount.from, mount.to);
+        }
+        insta::assert_snapshot!(shown, @r"
+        /bin/bash -o nounset -o pipefail -o errexit /pkg/build
+        /work/src at /pkg/src rw
+        /work/extra at /pkg/extra ro
+        /work/script at /pkg/build ro
+        /work/dependencies at /opt/mesosphere ro
+        /work/dep--2 at /opt/mesosphere/packages/dep--2 ro
+        /work/output at /opt/mesosphere/packages/tool--1 rw
+        ");
+        assert_eq!(sandbox.environment["PKG_VARIANT"], "<default>");
+    }
+}

@@ -20,7 +20,7 @@ mod places;
 mod plan;
 mod pointer;
 mod recover;
-mod services;
+pub mod services;
 mod store;
 mod switch;
 mod uninstall;

@@ -133,13 +133,14 @@ impl Identifier<'_> {
         field("variant", Item::text(recipe.variant.as_str()));
         field("sources", sources);
         field("pkgpanda_version", Item::text(ALGORITHM));
-        field("docker", Item::Text(self.image(&recipe)));
         let ids = closure.iter().map(|id| Item::text(id.as_str())).collect();
         field("requires", Item::List(ids));
         if let Some(hash) = &extra_source {
             field("extra_source", Item::text(hash));
         }
+        // Files that are only arranged do not depend on where that happens.
         if let Some(name) = &recipe.script {
+            field("docker", Item::Text(self.image(&recipe)));
             match hash_file(&recipe.folder.join(name)) {
                 Ok(hash) => drop(field("build", Item::Text(hash))),
                 Err(error) => {

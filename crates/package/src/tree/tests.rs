@@ -473,6 +473,7 @@ fn the_script_that_is_there_tells_the_system() {
     assert_eq!(package.recipe.os, Os::Windows);
     assert_eq!(package.recipe.script, None);
     assert!(package.build_ids.get("build").is_none());
+    assert!(package.build_ids.get("docker").is_none());
 }
 
 #[test]

@@ -57,6 +57,12 @@ impl Machine {
         Self::on(files, None, base, Some(folder))
     }
 
+    /// This machine, in a folder that somebody else looks after.
+    pub(crate) fn at(base: &Utf8Path) -> Self {
+        let files: Arc<dyn Files> = Arc::new(transom_host::files::Native);
+        Self::on(files, None, base.to_owned(), None)
+    }
+
     pub(crate) fn linux() -> Self {
         Self::imaginary(Os::Linux, "/test")
     }
@@ -68,6 +74,16 @@ impl Machine {
     /// All of them.
     pub(crate) fn each() -> [Self; 3] {
         [Self::native(), Self::linux(), Self::windows()]
+    }
+
+    /// Another imaginary machine with the same files.
+    pub(crate) fn duplicate(&self) -> Self {
+        let fake = self
+            .fake
+            .as_ref()
+            .expect("an imaginary machine")
+            .duplicate();
+        Self::on(Arc::new(fake.clone()), Some(fake), self.base.clone(), None)
     }
 
     fn imaginary(os: Os, base: &str) -> Self {

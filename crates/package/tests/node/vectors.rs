@@ -45,8 +45,9 @@ fn replay(name: &str, example: &Value) {
     let (code, stdout) = match &active {
         None => (1, String::new()),
         Some(manifest) => {
-            let lines = manifest.ids().iter().map(|id| format!("{id}\n")).collect();
-            (0, lines)
+            let ids = manifest.ids();
+            let lines: Vec<&str> = ids.iter().flat_map(|id| [id.as_str(), "\n"]).collect();
+            (0, lines.concat())
         }
     };
     assert_eq!(Value::from(code), example["active"]["rc"], "{name}");

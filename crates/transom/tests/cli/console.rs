@@ -5,7 +5,8 @@
 //! print (stdout, then stderr), `? 2` at their end is the exit code if it is not 0. A line `...`
 //! stands for any lines, `...` inside a line for any text. A ```` ```yaml file=NAME ```` block (any
 //! language) becomes a file in the guide's folder, for the blocks below it. Blocks of one guide share
-//! a folder. ```` ```console not-run ```` is shown only: for what needs a whole cluster.
+//! a folder. ```` ```console linux ```` and ```` ```console windows ```` run on that system alone.
+//! ```` ```console not-run ```` is shown only: for what needs a whole cluster.
 
 use crate::harness::Sandbox;
 
@@ -72,7 +73,7 @@ fn parse(text: &str) -> Result<Vec<Action>, String> {
         let file = info
             .split_whitespace()
             .find_map(|word| word.strip_prefix("file="));
-        if info == "console" {
+        if info == "console" || info == format!("console {}", std::env::consts::OS) {
             steps(&body, &mut actions)?;
         } else if let Some(name) = file {
             let text = body.iter().flat_map(|(_, line)| [line, "\n"]).collect();

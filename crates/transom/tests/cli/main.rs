@@ -13,6 +13,8 @@ mod guides;
 mod harness;
 mod help;
 #[cfg(test)]
+mod package_node;
+#[cfg(test)]
 mod package_tree;
 #[cfg(test)]
 mod repository;

@@ -10,6 +10,8 @@ mod kinds;
 mod lifecycle;
 mod listing;
 #[cfg(test)]
+mod packages;
+#[cfg(test)]
 mod processes;
 mod relations;
 mod restart;

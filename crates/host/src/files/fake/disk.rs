@@ -39,7 +39,7 @@ pub(super) enum Node {
     },
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Disk {
     pub(super) os: Os,
     nodes: BTreeMap<u64, Node>,

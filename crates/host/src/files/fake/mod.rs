@@ -51,6 +51,23 @@ impl FakeFiles {
         }
     }
 
+    /// Another machine whose disk has the same content; nobody holds or locks anything there.
+    #[must_use]
+    pub fn duplicate(&self) -> Self {
+        let state = self.state();
+        let copy = State {
+            disk: state.disk.clone(),
+            locks: BTreeMap::new(),
+            held: BTreeMap::new(),
+            denied: state.denied.clone(),
+            space: state.space,
+            folder_links: state.folder_links,
+        };
+        Self {
+            state: Arc::new(Mutex::new(copy)),
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -258,8 +258,8 @@ fn matches<'a>(
         .filter_map(|found| {
             let kept = match &matcher {
                 Some(matcher) => {
-                    let matched = matcher.is_match(&found.path);
-                    matched.then(|| &found.path[fixed..])
+                    let hit = matcher.is_match(&found.path);
+                    hit.then(|| &found.path[fixed..])
                 }
                 None if found.path == pattern => {
                     let name = found.path.rfind('/').map_or(0, |at| at + 1);

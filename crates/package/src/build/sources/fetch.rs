@@ -24,7 +24,7 @@ pub(super) fn fetch(
     let url = resolve(base, address)?;
     let failed = |source| SourceError::Download {
         url: super::without_secrets(address),
-        source,
+        source: Box::new(source),
     };
     let digest = Digest::sha1(&sha1.to_ascii_lowercase())
         .map_err(|error| failed(DownloadError::from(error)))?;

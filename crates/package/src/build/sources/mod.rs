@@ -7,16 +7,21 @@ mod git;
 
 use std::io;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use transom_host::files::archive::ExtractError;
-use transom_host::files::{FileError, Files, Native};
+use transom_host::files::{Access, FileError, Files, Native};
 
 use crate::archive::{FormatError, Origin, Pin};
 use crate::command::CommandError;
 use crate::download::DownloadError;
 use crate::recipe::{Recipe, Source};
 use crate::tree::{LocalSources, SourceFailure, Sources};
+
+/// How long another process may be fetching the same tree.
+const LOCK_WAIT: Duration = Duration::from_hours(1);
+const LARGEST_STAMP: u64 = 64 * 1024;
 
 /// Why a source is not there.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +38,7 @@ pub enum SourceError {
     Download {
         url: String,
         #[source]
-        source: DownloadError,
+        source: Box<DownloadError>,
     },
     #[error(transparent)]
     Git(#[from] CommandError),
@@ -134,13 +139,7 @@ impl Fetcher {
             }
             Source::GitLocal { path } => {
                 let repository = base.join(path);
-                let commit =
-                    LocalSources
-                        .commit(&repository)
-                        .map_err(|source| SourceError::Local {
-                            path: repository.clone(),
-                            source,
-                        })?;
+                let commit = local_commit(&repository)?;
                 git::check_out_local(&repository, &commit, destination)
             }
             Source::Url { url, sha1 } => {
@@ -190,16 +189,67 @@ impl Sources for Fetcher {
         cache: &Utf8Path,
         destination: &Utf8Path,
     ) -> Result<(), SourceFailure> {
-        let files = Native;
-        let fail = |error: &dyn std::error::Error| SourceFailure::CheckOut(super::chain(error));
-        let work = cache.join("work");
-        let run = || -> Result<(), SourceError> {
-            files.create_dir_all(&work)?;
-            files.remove_tree(destination)?;
-            self.place(source, base, &work, destination)
-        };
-        run().map_err(|error| fail(&error))
+        self.keep_checked_out(source, base, cache, destination)
+            .map_err(|error| SourceFailure::CheckOut(super::chain(&error)))
     }
+}
+
+impl Fetcher {
+    /// Leaves what is there alone if it is the same already: others may be reading it.
+    fn keep_checked_out(
+        &self,
+        source: &Source,
+        base: &Utf8Path,
+        cache: &Utf8Path,
+        destination: &Utf8Path,
+    ) -> Result<(), SourceError> {
+        let files = Native;
+        files.create_dir_all(cache)?;
+        // Of its own: commands that only read a tree do not wait for a build.
+        let _lock = files.lock(&cache.join("upstream.lock"), LOCK_WAIT)?;
+        let wanted = pin_text(source, base)?;
+        let stamp = Utf8PathBuf::from(format!("{destination}.source"));
+        let found = files.read(&stamp, LARGEST_STAMP);
+        if found.is_ok_and(|found| found == wanted.as_bytes())
+            && files.metadata(destination).is_ok()
+        {
+            return Ok(());
+        }
+        let work = cache.join("upstream-work");
+        files.remove_file(&stamp)?;
+        files.remove_tree(destination)?;
+        files.remove_tree(&work)?;
+        files.create_dir_all(&work)?;
+        if let Some(parent) = destination.parent() {
+            files.create_dir_all(parent)?;
+        }
+        self.place(source, base, &work, destination)?;
+        files.write_durable(&stamp, wanted.as_bytes(), Access::Public)?;
+        Ok(files.remove_tree(&work)?)
+    }
+}
+
+/// What a source is, to the last commit.
+fn pin_text(source: &Source, base: &Utf8Path) -> Result<String, SourceError> {
+    Ok(match source {
+        Source::Git { url, commit, .. } => format!("git {url} {commit}\n"),
+        Source::GitLocal { path } => {
+            let repository = base.join(path);
+            let commit = local_commit(&repository)?;
+            format!("git_local {repository} {commit}\n")
+        }
+        Source::Url { url, sha1 } => format!("url {url} {sha1}\n"),
+        Source::UrlExtract { url, sha1 } => format!("url_extract {url} {sha1}\n"),
+    })
+}
+
+fn local_commit(repository: &Utf8Path) -> Result<String, SourceError> {
+    LocalSources
+        .commit(repository)
+        .map_err(|source| SourceError::Local {
+            path: repository.to_owned(),
+            source,
+        })
 }
 
 /// Where the sources of a recipe come from, for the bill of materials. `pins` are the resolved ones.

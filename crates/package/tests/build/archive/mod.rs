@@ -111,7 +111,7 @@ fn pack_at(
 }
 
 /// The whole chain of an error, as people see it.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(inner) = source {

@@ -137,8 +137,8 @@ pub(super) fn refused<T>(outcome: Result<T, NodeError>) -> anyhow::Result<T> {
         Err(NodeError::Faults(faults)) => {
             let reasons: Vec<String> = faults.iter().map(|fault| chain(fault)).collect();
             anyhow::bail!(
-                "the packages cannot become active:\n  - {}",
-                reasons.join("\n  - ")
+                "the packages cannot become active:\n- {}",
+                reasons.join("\n- ")
             )
         }
         outcome => advised(outcome),

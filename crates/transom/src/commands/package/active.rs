@@ -67,7 +67,7 @@ struct Ids(Vec<PackageId>);
 
 impl Document for Ids {
     fn text(&self, _wide: bool, _shown: Shown) -> String {
-        self.0.iter().map(|id| format!("{id}\n")).collect()
+        self.0.iter().flat_map(|id| [id.as_str(), "\n"]).collect()
     }
 
     fn names(&self) -> Vec<String> {

@@ -78,8 +78,8 @@ impl Fetch {
             }
             return Ok(Exit::Success);
         }
-        let fetcher = self.repository.open(cx, &node, &self.repository_url)?;
-        let fetched = fetcher.download(cx, &node, &self.ids)?;
+        let repository = self.repository.open(cx, &node, &self.repository_url)?;
+        let fetched = repository.download(cx, &node, &self.ids)?;
         let services = self.node.services(cx);
         let session = self.node.begin(cx, &node, services.as_ref())?;
         fetching::store(cx, &session, fetched)?;

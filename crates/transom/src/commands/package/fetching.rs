@@ -50,7 +50,7 @@ pub(super) struct Fetcher {
 
 enum Origin {
     Signed(Box<RepositoryClient>),
-    Plain(PlainRepository),
+    Plain(Box<PlainRepository>),
 }
 
 /// An archive on its way to the store.
@@ -74,7 +74,7 @@ impl RepositoryOptions {
             cx.out.warn(&format!(
                 "packages from {at} are not signed: nothing proves where they come from"
             ));
-            Origin::Plain(PlainRepository::unsigned(&downloader, &base))
+            Origin::Plain(Box::new(PlainRepository::unsigned(&downloader, &base)))
         } else {
             let seen = node.places().in_root(SEEN);
             let seen = path::join(node.places().os, &seen, &folder_name(base.as_str()));
@@ -237,7 +237,7 @@ fn tell(task: &Task, event: Event) {
             });
         }
         Event::Retry { after, why } => {
-            task.step(&format!("{why}; again in {} s", after.as_secs().max(1)))
+            task.step(&format!("{why}; again in {} s", after.as_secs().max(1)));
         }
     }
 }

@@ -40,8 +40,8 @@ pub(super) struct Graph {
 
 impl Graph {
     pub(super) fn run(self, cx: &Context) -> anyhow::Result<Exit> {
-        let machine = Machine::new();
-        let folder = self.source.read(&machine)?;
+        let machine = Machine::new(&self.source)?;
+        let folder = machine.read();
         let resolved = folder.resolve(&self.source.variant(), &machine.surroundings());
         let tree = match accept(cx, resolved)? {
             Ok(tree) => tree,

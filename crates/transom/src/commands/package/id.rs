@@ -30,8 +30,8 @@ pub(super) struct Id {
 
 impl Id {
     pub(super) fn run(self, cx: &Context) -> anyhow::Result<Exit> {
-        let machine = Machine::new();
-        let folder = self.source.read(&machine)?;
+        let machine = Machine::new(&self.source)?;
+        let folder = machine.read();
         let variant = self.source.variant();
         let names = if self.names.is_empty() {
             folder

@@ -3,6 +3,7 @@
 
 mod activate;
 mod active;
+mod build;
 mod check;
 mod fetch;
 mod fetching;
@@ -27,6 +28,7 @@ const EXAMPLES: &str = "\
 Examples:
   transom package tree                      The packages of a source tree, in build order
   transom package id etcd                   The id that a package would have
+  transom package build etcd --recursive    Build it, and what it requires
   transom package graph --format svg        A picture of who requires whom
   transom package activate etcd--1f0c…      Make packages active on this node
   transom package generations               What was active, and can be again
@@ -44,6 +46,7 @@ pub(super) struct Package {
 enum Verb {
     Id(id::Id),
     Tree(tree::Tree),
+    Build(build::Build),
     Graph(graph::Graph),
     Activate(activate::Activate),
     Swap(activate::Swap),
@@ -70,6 +73,7 @@ impl Package {
         match self.verb {
             Verb::Id(verb) => verb.run(cx),
             Verb::Tree(verb) => verb.run(cx),
+            Verb::Build(verb) => verb.run(cx),
             Verb::Graph(verb) => verb.run(cx),
             Verb::Activate(verb) => verb.run(cx),
             Verb::Swap(verb) => verb.run(cx),

@@ -55,7 +55,7 @@ impl Setup {
             let _session = self.node.begin(cx, &node, services.as_ref())?;
             return Ok(Exit::Success);
         }
-        self.refuse_late_configuration(&node)?;
+        refuse_late_configuration(&node)?;
         let ids = self.wanted(cx, &node)?;
         let exit = activate::run(cx, &self.node, &self.switch, |node| {
             node.plan_activation(&ids)
@@ -99,7 +99,7 @@ impl Setup {
                 format!("packages are missing, and {file} does not say where they are")
             })
             .hint("write the repository's address into that file")?;
-        let fetcher = self.repository.open(cx, node, url.trim())?;
+        let repository = self.repository.open(cx, node, url.trim())?;
         if let Some(list) = list {
             let list: PackageListId = list.trim().parse().with_context(|| {
                 format!(
@@ -107,30 +107,30 @@ impl Setup {
                     flag_file(node, "cluster-package-list")
                 )
             })?;
-            ids.extend(fetcher.package_list(&list)?);
+            ids.extend(repository.package_list(&list)?);
         }
         ids.sort();
         ids.dedup();
         if self.switch.dry_run {
             return Ok(ids);
         }
-        let fetched = fetcher.download(cx, node, &ids)?;
+        let fetched = repository.download(cx, node, &ids)?;
         let services = self.node.services(cx);
         let session = self.node.begin(cx, node, services.as_ref())?;
         fetching::store(cx, &session, fetched)?;
         Ok(ids)
     }
+}
 
-    /// Values that are known only on the node belong to the installation, which is not there yet.
-    fn refuse_late_configuration(&self, node: &Node) -> anyhow::Result<()> {
-        match flag(node, "late-config.yaml")? {
-            None => Ok(()),
-            Some(_) => Err(anyhow::anyhow!(
-                "{} is not supported yet",
-                flag_file(node, "late-config.yaml")
-            ))
-            .hint("leave it out; see docs/compatibility.md"),
-        }
+/// Values that are known only on the node belong to the installation, which is not there yet.
+fn refuse_late_configuration(node: &Node) -> anyhow::Result<()> {
+    match flag(node, "late-config.yaml")? {
+        None => Ok(()),
+        Some(_) => Err(anyhow::anyhow!(
+            "{} is not supported yet",
+            flag_file(node, "late-config.yaml")
+        ))
+        .hint("leave it out; see docs/compatibility.md"),
     }
 }
 

@@ -7,8 +7,9 @@ use anyhow::Context as _;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 use transom_model::package::Variant;
+use transom_package::build::Fetcher;
 use transom_package::fault::Fault;
-use transom_package::tree::{LocalImages, LocalSources, Resolved, SourceFolder, Surroundings};
+use transom_package::tree::{LocalImages, Resolved, SourceFolder, Surroundings};
 
 use crate::context::Context;
 use crate::failure::Exit;
@@ -16,6 +17,9 @@ use crate::output::{Document, Shown};
 
 /// The folder below a checkout that holds packages.
 const PACKAGES: &str = "packages";
+
+/// Where what was fetched is kept, below the packages.
+const CACHE: &str = "cache";
 
 /// Options that name a source tree.
 #[derive(Debug, clap::Args)]
@@ -29,18 +33,27 @@ pub(super) struct SourceOptions {
     pub(super) variant: Option<Variant>,
 }
 
-/// What the commands ask the machine.
+/// A source tree, and what is asked of the machine about it.
 pub(super) struct Machine {
+    folder: Utf8PathBuf,
     images: LocalImages,
-    sources: LocalSources,
+    /// Fetches the upstream tree where there is one.
+    sources: Fetcher,
 }
 
 impl Machine {
-    pub(super) fn new() -> Self {
-        Self {
+    pub(super) fn new(source: &SourceOptions) -> anyhow::Result<Self> {
+        let folder = source.folder()?;
+        Ok(Self {
             images: LocalImages::default(),
-            sources: LocalSources,
-        }
+            sources: Fetcher::new(&folder.join(CACHE)),
+            folder,
+        })
+    }
+
+    /// Reads the tree's folder.
+    pub(super) fn read(&self) -> SourceFolder {
+        SourceFolder::read(&self.folder, &self.sources)
     }
 
     pub(super) fn surroundings(&self) -> Surroundings<'_> {
@@ -52,13 +65,12 @@ impl Machine {
 }
 
 impl SourceOptions {
-    /// Reads the tree's folder.
-    pub(super) fn read(&self, machine: &Machine) -> anyhow::Result<SourceFolder> {
-        let folder = match &self.packages {
+    /// The tree's folder.
+    pub(super) fn folder(&self) -> anyhow::Result<Utf8PathBuf> {
+        Ok(match &self.packages {
             Some(folder) => absolute(folder)?,
             None => around(&absolute(Utf8Path::new("."))?),
-        };
-        Ok(SourceFolder::read(&folder, &machine.sources))
+        })
     }
 
     pub(super) fn variant(&self) -> Variant {
@@ -66,7 +78,7 @@ impl SourceOptions {
     }
 }
 
-fn absolute(path: &Utf8Path) -> anyhow::Result<Utf8PathBuf> {
+pub(super) fn absolute(path: &Utf8Path) -> anyhow::Result<Utf8PathBuf> {
     camino::absolute_utf8(path).with_context(|| format!("could not find out where {path} is"))
 }
 

@@ -28,8 +28,8 @@ pub(super) struct Tree {
 
 impl Tree {
     pub(super) fn run(self, cx: &Context) -> anyhow::Result<Exit> {
-        let machine = Machine::new();
-        let folder = self.source.read(&machine)?;
+        let machine = Machine::new(&self.source)?;
+        let folder = machine.read();
         let variant = self.source.variant();
         let resolved = folder.resolve(&variant, &machine.surroundings());
         let tree = match accept(cx, resolved)? {

@@ -51,3 +51,9 @@ fn with_text(text: &str) -> Vec<u32> {
     }
     pids
 }
+
+/// Makes a script runnable.
+pub(crate) fn make_executable(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs_err::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+}

@@ -11,7 +11,7 @@ use linux as system;
 #[cfg(windows)]
 use windows as system;
 
-pub(crate) use system::{any_runs, is_alive, kill, kill_below};
+pub(crate) use system::{any_runs, is_alive, kill, kill_below, make_executable};
 
 /// The file name of a program.
 pub(crate) fn program_name(name: &str) -> String {

@@ -33,3 +33,6 @@ pub(crate) fn any_runs(program: &Path) -> bool {
 
 /// Services end with their keepers, which are killed by their records: nothing is left to do.
 pub(crate) fn kill_below(_root: &Path) {}
+
+/// A script is runnable by its name.
+pub(crate) fn make_executable(_path: &Path) {}

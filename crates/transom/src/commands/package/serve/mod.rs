@@ -287,8 +287,8 @@ async fn fetch_package(
     shared
         .change(move |server, cx| {
             let options = &server.options;
-            let fetcher = options.repository.open(cx, &server.node, &url)?;
-            let fetched = fetcher.download(cx, &server.node, &[id])?;
+            let repository = options.repository.open(cx, &server.node, &url)?;
+            let fetched = repository.download(cx, &server.node, &[id])?;
             let services = options.node.services(cx);
             let session = options.node.begin(cx, &server.node, services.as_ref())?;
             Ok(fetching::store(cx, &session, fetched)?)

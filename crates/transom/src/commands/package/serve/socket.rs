@@ -1,7 +1,6 @@
 //! Where the server listens: the machine's own way for processes to talk, or the loopback address. The
 //! first is the default, because the system then knows who may connect.
 
-use std::future::Future;
 use std::io;
 use std::time::Duration;
 
@@ -84,15 +83,13 @@ impl axum::serve::Listener for Local {
     type Io = Stream;
     type Addr = ();
 
-    fn accept(&mut self) -> impl Future<Output = (Self::Io, Self::Addr)> + Send {
-        async {
-            loop {
-                match self.0.accept().await {
-                    Ok(stream) => return (stream, ()),
-                    Err(error) => {
-                        tracing::warn!(%error, "a client could not be accepted");
-                        tokio::time::sleep(PAUSE).await;
-                    }
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            match self.0.accept().await {
+                Ok(stream) => return (stream, ()),
+                Err(error) => {
+                    tracing::warn!(%error, "a client could not be accepted");
+                    tokio::time::sleep(PAUSE).await;
                 }
             }
         }

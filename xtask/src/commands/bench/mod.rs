@@ -1,6 +1,9 @@
 //! `cargo xtask bench`: named measurements, each against a peer that is measured in the same run on the
 //! same machine. Only the ratio says something; the times are there to judge it by.
 
+mod packages;
+
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -31,25 +34,79 @@ enum Format {
 struct Measurement {
     name: &'static str,
     peer: &'static str,
-    ours: fn(&Workspace) -> Command,
-    theirs: fn(&Workspace) -> Command,
+    /// How much of the peer's time we may take, where a limit was set.
+    limit: Option<f64>,
+    rounds: usize,
+    /// Makes what both work on, once.
+    prepare: fn(&Stage<'_>) -> Result<()>,
+    ours: fn(&Stage<'_>) -> Result<Command>,
+    theirs: fn(&Stage<'_>) -> Result<Command>,
 }
 
-const ROUNDS: usize = 60;
-const MEASUREMENTS: [Measurement; 1] = [Measurement {
-    name: "start `transom version`",
-    peer: "start `/bin/true`",
-    ours: |workspace| {
-        let mut command = workspace.command(workspace.target.join("release/transom"));
-        command.arg("version");
-        command
+/// Where a measurement happens.
+struct Stage<'a> {
+    workspace: &'a Workspace,
+    /// Its own folder, gone afterwards.
+    folder: PathBuf,
+}
+
+impl Stage<'_> {
+    /// Our program, as it is shipped.
+    fn transom(&self) -> Command {
+        self.workspace
+            .command(self.workspace.target.join("release/transom"))
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        self.folder.join(below)
+    }
+
+    /// A folder that is empty, whatever the round before left in it.
+    fn fresh(&self, below: &str) -> Result<PathBuf> {
+        let path = self.path(below);
+        remove(&path)?;
+        fs_err::create_dir_all(&path)?;
+        Ok(path)
+    }
+}
+
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        // A folder of temporary files that stays is no failure of a measurement.
+        let _ = remove(&self.folder);
+    }
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match fs_err::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+const MEASUREMENTS: [Measurement; 4] = [
+    Measurement {
+        name: "start `transom version`",
+        peer: "start `/bin/true`",
+        limit: None,
+        rounds: 60,
+        prepare: |_| Ok(()),
+        ours: |stage| {
+            let mut command = stage.transom();
+            command.arg("version");
+            Ok(command)
+        },
+        theirs: |stage| Ok(stage.workspace.command("/bin/true")),
     },
-    theirs: |workspace| workspace.command("/bin/true"),
-}];
+    packages::IDS,
+    packages::UNPACK,
+    packages::ACTIVATE,
+];
 
 struct Outcome {
     name: &'static str,
     peer: &'static str,
+    limit: Option<f64>,
     ours: Duration,
     theirs: Duration,
 }
@@ -84,14 +141,19 @@ impl Bench {
 
 /// Takes turns, so that whatever else the machine does meets both alike.
 fn measure(workspace: &Workspace, measurement: &Measurement) -> Result<Outcome> {
+    let folder = std::env::temp_dir().join(format!("transom-bench-{}", std::process::id()));
+    let stage = Stage { workspace, folder };
+    stage.fresh("")?;
+    (measurement.prepare)(&stage)?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        ours.push(time(&mut (measurement.ours)(workspace))?);
-        theirs.push(time(&mut (measurement.theirs)(workspace))?);
+    for _ in 0..measurement.rounds {
+        ours.push(time(&mut (measurement.ours)(&stage)?)?);
+        theirs.push(time(&mut (measurement.theirs)(&stage)?)?);
     }
     Ok(Outcome {
         name: measurement.name,
         peer: measurement.peer,
+        limit: measurement.limit,
         ours: median(ours).context("nothing was measured")?,
         theirs: median(theirs).context("nothing was measured")?,
     })
@@ -140,6 +202,7 @@ fn print(outcomes: &[Outcome], format: Format) {
                         "medianSeconds": one.ours.as_secs_f64(),
                         "peerMedianSeconds": one.theirs.as_secs_f64(),
                         "ratio": one.ratio(),
+                        "limit": one.limit,
                     })
                 })
                 .collect();
@@ -155,10 +218,15 @@ fn print(outcomes: &[Outcome], format: Format) {
                         one.peer.to_owned(),
                         microseconds(one.theirs),
                         format!("{:.2}", one.ratio()),
+                        one.limit
+                            .map_or_else(|| "-".to_owned(), |limit| format!("{limit:.1}")),
                     ]
                 })
                 .collect();
-            console::table(&["measurement", "median", "peer", "median", "ratio"], &rows);
+            console::table(
+                &["measurement", "median", "peer", "median", "ratio", "limit"],
+                &rows,
+            );
         }
     }
 }
