@@ -211,7 +211,11 @@ fn judge(request: &Request, part: &Part, response: &Response) -> Verdict {
     let range = content_range(response.headers());
     match response.status() {
         StatusCode::PARTIAL_CONTENT => match range {
-            Some((Some(start), total)) if start == part.length() && start > 0 => {
+            Some((Some(start), total))
+                if start == part.length()
+                    && start > 0
+                    && total.is_none_or(|total| total >= start) =>
+            {
                 let known = part.resumable(&request.url).and_then(|s| s.total);
                 if total.is_some() && known.is_some() && total != known {
                     return Verdict::StartAgain;

@@ -237,8 +237,8 @@ impl Downloader {
         start: u64,
     ) -> Result<(), DownloadError> {
         let (folder, path) = (part.folder().to_owned(), request.destination.clone());
-        let (needed, kept) = (total - start, self.policy.keep_free);
-        let given_back = part.length() - start;
+        let (needed, kept) = (total.saturating_sub(start), self.policy.keep_free);
+        let given_back = part.length().saturating_sub(start);
         part::blocking(move || {
             let available = FILES.free_space(&folder)?.available;
             if needed.saturating_add(kept) > available.saturating_add(given_back) {
