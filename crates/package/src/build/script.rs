@@ -215,7 +215,7 @@ mod tests {
             Utf8Path::new(r"C:\ps\powershell.exe"),
             &base,
             4,
-            Duration::from_secs(60),
+            Duration::from_mins(1),
         );
         assert!(sandbox.mounts.is_empty());
         let mut shown = format!("{} {}\n", sandbox.program, sandbox.arguments.join(" "));
@@ -245,7 +245,7 @@ mod tests {
             &places("/job/", &["dep--2"]),
             Root::Machine,
             4,
-            Duration::from_secs(60),
+            Duration::from_mins(1),
         );
         let mut shown = format!("{} {}\n", sandbox.program, sandbox.arguments.join(" "));
         for mount in &sandbox.mounts {
