@@ -60,12 +60,12 @@ pub enum UnpackError {
     #[error("the archive `{path}` is not what it should be")]
     Verify {
         path: Utf8PathBuf,
-        source: VerifyError,
+        source: Box<VerifyError>,
     },
     #[error("the archive `{path}` cannot be unpacked")]
     Extract {
         path: Utf8PathBuf,
-        source: ExtractError,
+        source: Box<ExtractError>,
     },
 }
 
@@ -146,11 +146,11 @@ pub fn read_manifest(archive: &Utf8Path) -> Result<Manifest, UnpackError> {
     let (file, format) = open(archive)?;
     let damaged = |source| UnpackError::Extract {
         path: archive.to_owned(),
-        source: ExtractError::Damaged { source },
+        source: Box::new(ExtractError::Damaged { source }),
     };
     let verify = |source| UnpackError::Verify {
         path: archive.to_owned(),
-        source,
+        source: Box::new(source),
     };
     let bytes = if format == Format::Zip {
         let mut zip = zip::ZipArchive::new(io::BufReader::new(file))
@@ -202,16 +202,16 @@ fn sort(archive: &Utf8Path, error: ExtractError) -> UnpackError {
     let path = archive.to_owned();
     match error {
         ExtractError::Objected { source } => match source.downcast::<VerifyError>() {
-            Ok(source) => UnpackError::Verify {
-                path,
-                source: *source,
-            },
+            Ok(source) => UnpackError::Verify { path, source },
             Err(source) => UnpackError::Extract {
                 path,
-                source: ExtractError::Objected { source },
+                source: Box::new(ExtractError::Objected { source }),
             },
         },
-        source => UnpackError::Extract { path, source },
+        source => UnpackError::Extract {
+            path,
+            source: Box::new(source),
+        },
     }
 }
 

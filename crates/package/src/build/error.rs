@@ -44,7 +44,7 @@ pub enum BuildError {
     #[error("the repository does not give it")]
     Repository(#[source] Box<dyn Error + Send + Sync>),
     #[error("what the repository gave is not the package")]
-    Unpack(#[from] UnpackError),
+    Unpack(#[source] Box<UnpackError>),
     #[error("`{path}` cannot be found")]
     Folder {
         path: Utf8PathBuf,

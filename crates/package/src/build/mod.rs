@@ -198,7 +198,8 @@ fn fetch(
             os: Some(os),
             ..Unpack::of(id)
         };
-        unpack(&Native, &archive, &work.join("unpacked"), &wanted)?;
+        unpack(&Native, &archive, &work.join("unpacked"), &wanted)
+            .map_err(|error| BuildError::Unpack(Box::new(error)))?;
         builder.cache.keep_archive(id, os, &archive)?;
         Ok(true)
     };

@@ -215,7 +215,7 @@ mod tests {
             Utf8Path::new(r"C:\ps\powershell.exe"),
             &base,
             4,
-            Duration::from_secs(60),
+            Duration::from_mins(1),
         );
         assert!(sandbox.mounts.is_empty());
         let mut shown = format!("{} {}\n", sandbox.program, sandbox.arguments.join(" "));
@@ -242,10 +242,10 @@ mod tests {
     fn bash_finds_everything_at_its_usual_place() {
         let sandbox = bash(
             &package("default"),
-            &places("/work/", &["dep--2"]),
+            &places("/job/", &["dep--2"]),
             Root::Machine,
             4,
-            Duration::from_secs(60),
+            Duration::from_mins(1),
         );
         let mut shown = format!("{} {}\n", sandbox.program, sandbox.arguments.join(" "));
         for mount in &sandbox.mounts {
@@ -254,12 +254,12 @@ mod tests {
         }
         insta::assert_snapshot!(shown, @r"
         /bin/bash -o nounset -o pipefail -o errexit /pkg/build
-        /work/src at /pkg/src rw
-        /work/extra at /pkg/extra ro
-        /work/script at /pkg/build ro
-        /work/dependencies at /opt/mesosphere ro
-        /work/dep--2 at /opt/mesosphere/packages/dep--2 ro
-        /work/output at /opt/mesosphere/packages/tool--1 rw
+        /job/src at /pkg/src rw
+        /job/extra at /pkg/extra ro
+        /job/script at /pkg/build ro
+        /job/dependencies at /opt/mesosphere ro
+        /job/dep--2 at /opt/mesosphere/packages/dep--2 ro
+        /job/output at /opt/mesosphere/packages/tool--1 rw
         ");
         assert_eq!(sandbox.environment["PKG_VARIANT"], "<default>");
     }

@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 
 /// Far more than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Somebody without rights.
 const NOBODY: u32 = 65534;
 

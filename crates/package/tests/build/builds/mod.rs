@@ -62,12 +62,6 @@ impl SourceTree {
         fs_err::write(path, content).unwrap();
     }
 
-    /// A package with a script.
-    pub(super) fn package(&self, name: &str, recipe: &str, script: &str) {
-        self.write(&format!("{name}/buildinfo.json"), recipe);
-        self.write(&format!("{name}/build"), script);
-    }
-
     pub(super) fn cache(&self) -> Cache {
         Cache::open(&self.folder, Duration::from_secs(10), &|_| ()).unwrap()
     }

@@ -7,6 +7,14 @@ use transom_package::build::{Options, Outcome};
 
 use super::{SourceTree, read};
 
+impl SourceTree {
+    /// A package with a script.
+    fn package(&self, name: &str, recipe: &str, script: &str) {
+        self.write(&format!("{name}/buildinfo.json"), recipe);
+        self.write(&format!("{name}/build"), script);
+    }
+}
+
 #[test]
 fn a_script_is_told_where_it_is_and_what_it_builds() {
     let tree = SourceTree::new();
