@@ -220,7 +220,7 @@ mod tests {
         assert!(sandbox.mounts.is_empty());
         let mut shown = format!("{} {}\n", sandbox.program, sandbox.arguments.join(" "));
         for (name, value) in &sandbox.environment {
-            let _ = write!(shown, "{name}={value}\n");
+            let _ = writeln!(shown, "{name}={value}");
         }
         insta::assert_snapshot!(shown, @r"
         C:\ps\powershell.exe -NoProfile -NonInteractive -ExecutionPolicy Bypass -File D:\work\script
@@ -250,7 +250,7 @@ mod tests {
         let mut shown = format!("{} {}\n", sandbox.program, sandbox.arguments.join(" "));
         for mount in &sandbox.mounts {
             let how = if mount.writable { "rw" } else { "ro" };
-            let _ = write!(shown, "{} at {} {how}\n", mount.from, mount.to);
+            let _ = writeln!(shown, "{} at {} {how}", mount.from, mount.to);
         }
         insta::assert_snapshot!(shown, @r"
         /bin/bash -o nounset -o pipefail -o errexit /pkg/build

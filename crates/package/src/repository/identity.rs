@@ -55,10 +55,11 @@ impl Identity {
                 form,
                 has_manifest: true,
             }),
-            Err(UnpackError::Verify {
-                source: VerifyError::NoManifest,
-                ..
-            }) => named(),
+            Err(UnpackError::Verify { source, .. })
+                if matches!(*source, VerifyError::NoManifest) =>
+            {
+                named()
+            }
             Err(error) => Err(IdentityError::Manifest {
                 source: Box::new(error),
             }),
