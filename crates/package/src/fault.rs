@@ -157,3 +157,14 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .max_by(|left, right| left.0.total_cmp(&right.0))
         .map(|(_, word)| word)
 }
+
+/// An error with its causes, in one line.
+pub fn sentence(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}

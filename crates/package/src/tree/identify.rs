@@ -11,7 +11,7 @@ use super::extra::{hash_file, hash_folders};
 use super::folder::SourceFolder;
 use super::surroundings::{Surroundings, stand_in_id};
 use super::{Key, TreePackage, script};
-use crate::fault::{Fault, Faults};
+use crate::fault::{Fault, Faults, sentence};
 use crate::hash::Item;
 use crate::recipe::{Recipe, Source};
 
@@ -94,7 +94,7 @@ fn extras(
             Err(error) => {
                 let path = package.join("extra");
                 let shown = path.strip_prefix(folder.path()).unwrap_or(&path);
-                faults.push(Fault::of_file(shown, chain(&error)));
+                faults.push(Fault::of_file(shown, sentence(&error)));
             }
         }
     }
@@ -144,7 +144,7 @@ impl Identifier<'_> {
             match hash_file(&recipe.folder.join(name)) {
                 Ok(hash) => drop(field("build", Item::Text(hash))),
                 Err(error) => {
-                    self.fault("build_script", chain(&error));
+                    self.fault("build_script", sentence(&error));
                     return None;
                 }
             }
@@ -186,7 +186,7 @@ impl Identifier<'_> {
                         Ok(commit) => ("commit", commit),
                         Err(error) => {
                             let path = format!("sources.{name}.rel_path");
-                            self.fault(&path, format!("{repository}: {}", chain(&error)));
+                            self.fault(&path, format!("{repository}: {}", sentence(&error)));
                             return None;
                         }
                     }
@@ -220,15 +220,4 @@ impl Identifier<'_> {
         path.clone_into(&mut fault.path);
         self.faults.push(fault);
     }
-}
-
-/// An error with its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text = format!("{text}: {cause}");
-        next = cause.source();
-    }
-    text
 }

@@ -1,6 +1,7 @@
 //! `transom package activate` and `swap`: another set of packages becomes active, in one instant.
 
 use transom_model::package::PackageId;
+use transom_package::fault::sentence;
 use transom_package::node::{
     ActivationPlan, Changes, Difference, Node, NodeError, Outcome, SwitchReport,
 };
@@ -135,7 +136,7 @@ pub(super) fn conclude(
 pub(super) fn refused<T>(outcome: Result<T, NodeError>) -> anyhow::Result<T> {
     match outcome {
         Err(NodeError::Faults(faults)) => {
-            let reasons: Vec<String> = faults.iter().map(|fault| chain(fault)).collect();
+            let reasons: Vec<String> = faults.iter().map(|fault| sentence(fault)).collect();
             anyhow::bail!(
                 "the packages cannot become active:\n- {}",
                 reasons.join("\n- ")
@@ -143,16 +144,6 @@ pub(super) fn refused<T>(outcome: Result<T, NodeError>) -> anyhow::Result<T> {
         }
         outcome => advised(outcome),
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text = format!("{text}: {cause}");
-        next = cause.source();
-    }
-    text
 }
 
 #[derive(serde::Serialize)]

@@ -33,14 +33,18 @@ const EXPANSION: u64 = 4;
 /// Options that say where packages come from, and why they are trusted.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(super) struct RepositoryOptions {
-    /// Whom to trust: a root.json, or the SHA-256 of one as sha256:DIGEST [default:
-    /// repository/root.json in the configuration folder]
-    #[arg(long, value_name = "ROOT")]
-    trusted_root: Option<String>,
+    /// The file that says whose signatures to trust [default: repository/root.json in the
+    /// configuration folder]
+    #[arg(long, value_name = "FILE")]
+    trusted_root: Option<Utf8PathBuf>,
+
+    /// The same by the SHA-256 digest of that file
+    #[arg(long, value_name = "DIGEST", conflicts_with = "trusted_root")]
+    root_sha256: Option<String>,
 
     /// Take what the server sends: the repository has no signatures
-    #[arg(long, conflicts_with = "trusted_root")]
-    pub(super) unsigned: bool,
+    #[arg(long, conflicts_with_all = ["trusted_root", "root_sha256"])]
+    unsigned: bool,
 }
 
 /// A repository that is open.
@@ -96,13 +100,11 @@ impl RepositoryOptions {
     }
 
     fn root(&self, node: &Node) -> anyhow::Result<TrustedRoot> {
+        if let Some(digest) = &self.root_sha256 {
+            return Ok(TrustedRoot::Sha256(digest.clone()));
+        }
         match &self.trusted_root {
-            Some(text) => match text.strip_prefix("sha256:") {
-                Some(digest) => Ok(TrustedRoot::Sha256(digest.to_owned())),
-                None => Ok(TrustedRoot::File(super::node::absolute(Utf8Path::new(
-                    text,
-                ))?)),
-            },
+            Some(file) => Ok(TrustedRoot::File(super::node::absolute(file)?)),
             None => {
                 let places = node.places();
                 let file = TRUSTED
