@@ -77,19 +77,17 @@ impl Session<'_> {
     ) -> Result<SwitchReport, NodeError> {
         let pointer = self.pointer()?.unwrap_or_else(Pointer::never);
         let active = self.active()?;
-        self.make_accounts(plan)?;
-        self.make_state_directories(plan)?;
-        if let Some(active) = &active
-            && active.contents == plan.contents
-            && !switching.rebuild
-        {
-            return Ok(unchanged(active.generation, &plan.remarks));
-        }
-        if pointer.active != plan.base {
+        let same = active.filter(|active| active.contents == plan.contents);
+        if same.is_none() && pointer.active != plan.base {
             return Err(NodeError::OutdatedPlan {
                 planned: plan.base,
                 found: pointer.active,
             });
+        }
+        self.make_accounts(plan)?;
+        self.make_state_directories(plan)?;
+        if let Some(same) = same.filter(|_| !switching.rebuild) {
+            return Ok(unchanged(same.generation, &plan.remarks));
         }
         let number = self.next_number(&pointer)?;
         generation::stage(self.files, self.places, plan, number, switching.now)?;
@@ -113,10 +111,11 @@ impl Session<'_> {
     ) -> Result<SwitchReport, NodeError> {
         let pointer = self.pointer()?.ok_or(NodeError::NothingActive)?;
         let number = to.or(pointer.previous).ok_or(NodeError::NoPrevious)?;
-        self.complete(number)?;
+        let manifest = self.complete(number)?;
         if pointer.active == Some(number) {
             return Ok(unchanged(number, &[]));
         }
+        self.refuse_foreign_units(&manifest)?;
         self.switch(&pointer, number, switching)
     }
 
@@ -131,6 +130,37 @@ impl Session<'_> {
                 reason: deviation.to_string(),
             }),
         }
+    }
+
+    /// Units of a generation must not replace files that were made since it was active.
+    fn refuse_foreign_units(&self, manifest: &Manifest) -> Result<(), NodeError> {
+        let (os, number) = (self.places.os, manifest.generation);
+        let active = self.active()?;
+        let is_active = |unit: &String| {
+            active.as_ref().is_some_and(|active| {
+                active.contents.unit_dir == manifest.contents.unit_dir
+                    && active.contents.units.contains_key(unit)
+            })
+        };
+        let services = path::join(os, &self.places.generation(number), SERVICES);
+        let units = manifest.contents.units.keys();
+        for unit in units.filter(|unit| !is_active(unit)) {
+            let place = path::join(os, &manifest.contents.unit_dir, unit);
+            let ours = self
+                .files
+                .read(&path::join(os, &services, unit), LONGEST_UNIT)?;
+            match self.files.read(&place, LONGEST_UNIT) {
+                Ok(found) if found == ours => {}
+                Err(FileError::NotFound { .. }) => {}
+                _ => {
+                    return Err(NodeError::IncompleteGeneration {
+                        number,
+                        reason: format!("its unit `{place}` was replaced by somebody else's"),
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 
     fn next_number(&self, pointer: &Pointer) -> Result<u64, NodeError> {

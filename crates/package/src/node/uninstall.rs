@@ -10,6 +10,10 @@ use super::recover::sentence;
 use super::services::Services;
 use super::{NodeError, Places, Session, is_there};
 
+/// The unit that wants all units of packages.
+const TARGET: &str = "# Made by transom.\n[Unit]\nDescription=All services of packages\n\n\
+                      [Install]\nWantedBy=multi-user.target\n";
+
 /// What an uninstallation did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Uninstalled {
@@ -61,6 +65,27 @@ impl Session<'_> {
         Ok(uninstalled)
     }
 
+    /// Writes `dcos.target`, which wants all units of packages, where it is missing.
+    pub fn write_target(&self) -> Result<(), NodeError> {
+        if is_there(self.files, &self.places.target())? {
+            return Ok(());
+        }
+        self.files.create_dir_all(&self.places.unit_dir)?;
+        let text = TARGET.as_bytes();
+        Ok(self
+            .files
+            .write_durable(&self.places.target(), text, Access::Public)?)
+    }
+
+    /// Whether `dcos.target` is there and is ours.
+    fn has_target(&self) -> Result<bool, NodeError> {
+        match self.files.read(&self.places.target(), TARGET.len() as u64) {
+            Ok(text) => Ok(text == TARGET.as_bytes()),
+            Err(FileError::NotFound { .. } | FileError::TooLarge { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Everything but the lock file and the root itself.
     pub(super) fn finish_uninstall(&self) -> Result<Uninstalled, NodeError> {
         let mut report = Uninstalled::default();
@@ -70,7 +95,9 @@ impl Session<'_> {
             pointer::write(self.files, self.places, &none)?;
             self.derive(&none, &mut Vec::new(), &mut report.remarks)?;
         }
-        self.files.remove_file(&self.places.target())?;
+        if self.has_target()? {
+            self.files.remove_file(&self.places.target())?;
+        }
         let mut first = vec![self.places.generations()];
         if self.places.repository == self.places.in_root("packages") {
             first.push(self.places.repository.clone());

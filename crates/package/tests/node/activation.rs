@@ -253,6 +253,12 @@ fn a_unit_file_that_is_not_ours_is_never_replaced_or_removed() {
         machine.activate(&[]).expect("activated");
         machine.write("units/b.service", "of the administrator now");
         machine.recover();
+        let (session, _) = machine
+            .node
+            .begin(&transom_package::node::NoServices)
+            .expect("begun");
+        let back = session.rollback(None, &Machine::switching());
+        assert!(matches!(back, Err(NodeError::IncompleteGeneration { .. })));
         assert_eq!(machine.content("units/a.service"), "of the administrator");
         assert_eq!(
             machine.content("units/b.service"),

@@ -99,7 +99,7 @@ fn windows_has_its_own_kinds_of_programs() {
 #[test]
 fn a_real_program_passes_or_fails_by_its_exit_code() {
     let machine = Machine::native();
-    let processes = transom_host::process::Native::default();
+    let processes = transom_host::process::Native;
     let (suffix, good, bad) = match machine.os() {
         Os::Linux => (
             "",
@@ -119,7 +119,7 @@ fn a_real_program_passes_or_fails_by_its_exit_code() {
         limit: Duration::from_secs(30),
         system_root: r"C:\Windows".into(),
     };
-    let results = runner.run(&[package], Duration::from_secs(60));
+    let results = runner.run(&[package], Duration::from_mins(1));
     assert_eq!(results.len(), 2);
     assert!(results[0].is_failure(), "{results:#?}");
     assert!(results[0].output.contains("broken"), "{results:#?}");

@@ -76,6 +76,7 @@ impl Machine {
         [Self::native(), Self::linux(), Self::windows()]
     }
 
+    #[cfg(target_os = "linux")]
     /// Another imaginary machine with the same files.
     pub(crate) fn duplicate(&self) -> Self {
         let fake = self
@@ -112,6 +113,7 @@ impl Machine {
         }
     }
 
+    #[cfg(target_os = "linux")]
     /// The same machine with other places.
     pub(crate) fn with_places(mut self, change: impl FnOnce(&mut Places)) -> Self {
         let mut places = self.node.places().clone();

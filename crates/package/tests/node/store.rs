@@ -240,13 +240,20 @@ fn an_uninstallation_takes_ours_and_leaves_what_is_not() {
         machine.activate(&["a--1"]).expect("activated");
         machine.write("units/other.service", "of the administrator");
         machine.write("root/notes", "of the administrator");
-        let report = session(&machine).uninstall(&NoServices).expect("gone");
+        let session = || session(&machine);
+        session().write_target().expect("written");
+        assert!(machine.is_there("units/dcos.target"));
+        let report = session().uninstall(&NoServices).expect("gone");
         assert_eq!(report.left, [machine.path("root/notes")]);
         assert_eq!(machine.names("root"), ["notes"]);
         assert_eq!(machine.names("units"), ["other.service"]);
         assert!(machine.is_there("state/a"));
-        let error = session(&machine).uninstall(&NoServices);
+        let error = session().uninstall(&NoServices);
         assert!(matches!(error, Err(NodeError::NotANode { .. })));
+        machine.write("units/dcos.target", "of somebody else");
+        machine.package("a--1", &[]);
+        session().uninstall(&NoServices).expect("gone");
+        assert!(machine.is_there("units/dcos.target"));
     }
 }
 

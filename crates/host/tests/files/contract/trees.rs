@@ -1,7 +1,7 @@
 //! Links and trees: made, copied and removed without going anywhere else.
 
 use transom_host::files::fault::{self, Place, Plan};
-use transom_host::files::{FileError, How};
+use transom_host::files::{Discarded, FileError, How};
 use transom_model::os::Os;
 
 use crate::Machine;
@@ -19,6 +19,9 @@ contract![
     a_copy_that_fails_at_any_step_leaves_nothing,
     an_abandoned_staging_leaves_nothing,
     a_staging_refuses_every_way_out,
+    names_say_what_each_entry_is,
+    what_is_discarded_is_gone_at_once_or_swept_later,
+    a_staged_file_is_linked_or_copied_from_elsewhere,
 ];
 
 fn a_hard_link_is_the_same_file(machine: &Machine) {
@@ -222,4 +225,76 @@ fn a_staging_refuses_every_way_out(machine: &Machine) {
     }
     drop(staging);
     assert!(machine.names("").is_empty());
+}
+
+fn names_say_what_each_entry_is(machine: &Machine) {
+    let tree = machine.plant();
+    let names = machine.files.names(&tree).expect("listed");
+    let listed = machine.files.list(&tree).expect("listed");
+    let cheap: Vec<_> = names
+        .into_iter()
+        .map(|entry| (entry.name, entry.kind))
+        .collect();
+    let full: Vec<_> = listed
+        .into_iter()
+        .map(|entry| (entry.name, entry.metadata.kind))
+        .collect();
+    assert_eq!(cheap, full);
+    let missing = machine.files.names(&machine.path("missing"));
+    assert!(matches!(missing, Err(FileError::NotFound { .. })));
+}
+
+fn what_is_discarded_is_gone_at_once_or_swept_later(machine: &Machine) {
+    let tree = machine.plant();
+    let points = {
+        let mut point = 1;
+        loop {
+            let plan = fault::arm_thread(Plan::Halt(Place::Nth(point)));
+            let done = machine.files.discard(&tree);
+            drop(plan);
+            if done.is_ok() {
+                break point;
+            }
+            match machine.names("").as_slice() {
+                [name] if name == "tree" => {
+                    assert_eq!(machine.names("tree"), machine.tree_names(), "half removed");
+                }
+                [name] => assert!(transom_host::files::is_temporary(name), "{name}"),
+                // All of it is removed, and only the folder is not synced.
+                [] => {}
+                other => panic!("{other:?}"),
+            }
+            machine
+                .files
+                .sweep_temporaries(&machine.root)
+                .expect("swept");
+            if !machine.is_there("tree") {
+                machine.plant();
+            }
+            point += 1;
+        }
+    };
+    assert!(points > 5, "{points}");
+    assert!(machine.names("").is_empty());
+    let nothing = machine.files.discard(&tree).expect("nothing is there");
+    assert!(matches!(nothing, Discarded::Gone));
+    let file = machine.write("file", "text");
+    let gone = machine.files.discard(&file).expect("a file goes too");
+    assert!(matches!(gone, Discarded::Gone));
+    assert!(!machine.is_there("file"));
+}
+
+fn a_staged_file_is_linked_or_copied_from_elsewhere(machine: &Machine) {
+    let original = machine.write("original", "one");
+    let made = machine.path("made");
+    let staging = machine.files.stage(&made).expect("begun");
+    staging
+        .link_or_copy(&original, "linked".into(), 0o644)
+        .expect("linked");
+    staging
+        .copy_from(&original, "copied".into(), 0o644)
+        .expect("copied");
+    staging.commit().expect("visible");
+    assert_eq!(machine.content("made/linked"), "one");
+    assert_eq!(machine.content("made/copied"), "one");
 }

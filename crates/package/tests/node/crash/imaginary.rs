@@ -84,7 +84,7 @@ fn walk_all(os: Os) {
                 walk.judge(&machine, &at);
                 assert!(machine.recover().is_clean(), "{scenario:?} {at}");
             }
-            println!("{os:8} {scenario:16?} {kind}: {points} points");
+            super::say(&format!("{os} {scenario:?}, {kind}: {points} points"));
             assert!(points >= 5, "{scenario:?} has {points} points");
         }
     }
@@ -131,6 +131,6 @@ fn a_recovery_that_loses_power_at_any_point_is_recovered_from() {
             }
         }
     }
-    println!("{tried} pairs of points");
+    super::say(&format!("{tried} pairs of points"));
     assert!(tried > 500, "{tried}");
 }

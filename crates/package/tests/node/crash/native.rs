@@ -48,9 +48,15 @@ fn acts_as_it_was_told() {
     Scenario::named(&scenario).act(&machine).expect("done");
 }
 
+#[cfg(target_os = "linux")]
+const MEMORY: &str = "/dev/shm";
+/// There only if this Windows is Wine.
+#[cfg(windows)]
+const MEMORY: &str = r"Z:\dev\shm";
+
 /// A folder that no disk slows down: a killed process loses nothing that it wrote, synced or not.
 fn memory_folder() -> tempfile::TempDir {
-    let memory = Path::new("/dev/shm");
+    let memory = Path::new(MEMORY);
     let made = if memory.is_dir() {
         tempfile::tempdir_in(memory)
     } else {
@@ -114,7 +120,7 @@ fn walk(scenario: Scenario) {
         },
     )
     .expect("walked");
-    println!("{scenario:?}: killed at each of {points} points");
+    super::say(&format!("{scenario:?}: killed at each of {points} points"));
     assert!(points >= 5, "{scenario:?} has {points} points");
 }
 

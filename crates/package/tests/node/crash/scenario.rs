@@ -108,13 +108,17 @@ impl Scenario {
             gate: Some(gate),
             rebuild: false,
         };
-        let plain = Machine::switching();
+        let ungated = Machine::switching();
         match self {
-            Self::FirstActivation => machine.activate(&["a--1", "c--1"]).map(expect_activated),
-            Self::Activation => machine.activate(&["a--2", "c--1"]).map(expect_activated),
+            Self::FirstActivation => machine
+                .activate(&["a--1", "c--1"])
+                .map(|done| expect_activated(&done)),
+            Self::Activation => machine
+                .activate(&["a--2", "c--1"])
+                .map(|done| expect_activated(&done)),
             Self::Trial => {
                 let report = machine.activate_with(&["a--2", "c--1"], &gated)?;
-                expect_activated(report);
+                expect_activated(&report);
                 Ok(())
             }
             Self::FailedTrial => {
@@ -126,11 +130,15 @@ impl Scenario {
             Self::Swap => {
                 let (session, _) = machine.node.begin(&NoServices)?;
                 let plan = machine.node.plan_swap(&id("a--2"))?;
-                session.execute(&plan, &plain).map(expect_activated)
+                session
+                    .execute(&plan, &ungated)
+                    .map(|done| expect_activated(&done))
             }
             Self::Rollback => {
                 let (session, _) = machine.node.begin(&NoServices)?;
-                session.rollback(None, &plain).map(expect_activated)
+                session
+                    .rollback(None, &ungated)
+                    .map(|done| expect_activated(&done))
             }
             Self::Collection => {
                 let (session, _) = machine.node.begin(&NoServices)?;
@@ -207,7 +215,7 @@ impl Scenario {
     }
 }
 
-fn expect_activated(report: SwitchReport) {
+fn expect_activated(report: &SwitchReport) {
     assert!(
         matches!(report.outcome, Outcome::Activated { .. }),
         "{report:?}"
