@@ -4,7 +4,7 @@ use super::{HELLO_SHA1, SourceTree, read};
 use transom_package::archive::Digest;
 
 /// The archive of the tree below, wherever it is built.
-const WINDOWS_SHA256: &str = "ae57fa3b5bffc8dcc9736103796222c2c7e9bf9e01af4a9ab6a73895233019ee";
+const WINDOWS_SHA256: &str = "741832c5f9b19b86477319ba8df6166bab053565ed15a81173d1317a5b26c8c7";
 
 fn sample() -> SourceTree {
     let tree = SourceTree::new();
