@@ -85,6 +85,15 @@ impl ExecCommand {
         for word in rest {
             command.args.push(specifiers(&word.text)?);
         }
+        // No system can hand one on to a program.
+        if command
+            .argv0
+            .iter()
+            .chain(&command.args)
+            .any(|word| word.contains('\0'))
+        {
+            return Err(ValueError::new("an argument contains a NUL character"));
+        }
         Ok(command)
     }
 

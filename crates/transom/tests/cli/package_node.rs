@@ -342,6 +342,37 @@ fn what_a_crashed_command_left_is_put_right_by_setup() {
     assert!(["a--1\n", "a--2\n"].contains(&active.as_str()), "{active}");
 }
 
+#[test]
+fn the_first_boot_makes_active_what_the_installer_asked_for() {
+    let node = TestNode::new(&[(
+        "a--1",
+        json!({"dcos.target.wants/a.service": "[Service]\nExecStart=x\n"}),
+    )]);
+    node.sandbox.write("root/bootstrap", "");
+    node.sandbox
+        .write("conf/setup-flags/active.json", r#"["a--1", "b--1"]"#);
+    let missing = node.run(&["setup"]);
+    assert_eq!(missing.code(), 1);
+    assert!(
+        missing.stderr.contains("repository-url"),
+        "{}",
+        missing.stderr
+    );
+    assert!(node.path("root/bootstrap").exists());
+
+    node.package("b--1", &json!({}));
+    node.succeed(&["setup"]);
+    assert_eq!(node.succeed(&["active"]).stdout, "a--1\nb--1\n");
+    assert!(!node.path("root/bootstrap").exists());
+    assert!(node.path("root/dcos.target").is_file());
+
+    node.sandbox.write("root/bootstrap", "");
+    node.sandbox
+        .write("conf/setup-flags/late-config.yaml", "{}");
+    let late = node.run(&["setup"]);
+    assert!(late.stderr.contains("not supported"), "{}", late.stderr);
+}
+
 /// A server that ends with the test.
 struct Server {
     child: Child,

@@ -72,6 +72,14 @@ fn programs_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn arguments_that_no_system_can_hand_on_are_refused() {
+    for os in [Os::Linux, Os::Windows] {
+        assert!(parse("x a\0b", os).is_err());
+        assert!(parse("@x a\0b", os).is_err());
+    }
+}
+
+#[test]
 fn variables_are_filled_in_by_word_or_within_words() {
     let command = parse(
         "/bin/x $LIST ${LIST} a${ONE}b $$ONE $UNSET ${UNSET} $ONE-x ${bad name} $",

@@ -10,7 +10,7 @@ use transom_package::repository::PackageListId;
 
 use super::activate;
 use super::fetching::{self, RepositoryOptions};
-use super::node::{NodeOptions, SwitchOptions};
+use super::node::{NodeOptions, SwitchOptions, advised};
 use crate::context::Context;
 use crate::failure::{Advice as _, Exit};
 
@@ -57,6 +57,12 @@ impl Setup {
         }
         refuse_late_configuration(&node)?;
         let ids = self.wanted(cx, &node)?;
+        if !self.switch.dry_run {
+            // Before anything is wanted by it: the next boot starts what is active then.
+            let services = self.node.services(cx);
+            let session = self.node.begin(cx, &node, services.as_ref())?;
+            advised(session.write_target())?;
+        }
         let exit = activate::run(cx, &self.node, &self.switch, |node| {
             node.plan_activation(&ids)
         })?;
