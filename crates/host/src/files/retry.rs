@@ -11,9 +11,9 @@ use super::steps::Steps;
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 /// With doubling from 5 ms: about 1.3 s in all.
 const BUSY_ATTEMPTS: u32 = 9;
-/// Windows also says "access denied" for a file that is about to disappear; a real denial should not
-/// cost a second: about 150 ms in all.
-const DENIED_ATTEMPTS: u32 = 6;
+/// Windows also says "access denied" for a file that is about to disappear, or that a reader has open
+/// while it is replaced; a real denial should not cost a second: about 600 ms in all.
+const DENIED_ATTEMPTS: u32 = 8;
 
 /// Repeats a step while the file is in use.
 pub(super) fn patiently<T>(
