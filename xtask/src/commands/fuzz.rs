@@ -46,13 +46,17 @@ impl Fuzz {
     }
 }
 
-/// The short run of CI: every target, long enough to meet what an early mutation breaks.
+/// The short run of CI: every target, long enough to meet what an early mutation breaks. Always the same
+/// inputs, so that a change fails because of what it changed.
 pub(crate) fn briefly(workspace: &Workspace) -> Result<()> {
-    const SECONDS: u32 = 5;
+    const SECONDS: u32 = 20;
     run::quietly(&mut build(workspace))?;
     for target in targets(workspace)? {
-        run::quietly(&mut fuzz(workspace, &target, SECONDS)?)
-            .with_context(|| format!("`cargo xtask fuzz {target}` shows the input"))?;
+        let mut command = program(workspace, &target, SECONDS)?;
+        command.args(["-seed=1", "-runs=2000"]);
+        command.arg(workspace.root.join("fuzz/seeds").join(&target));
+        run::quietly(&mut command)
+            .with_context(|| format!("`cargo xtask fuzz {target}` looks for more"))?;
     }
     Ok(())
 }
@@ -88,8 +92,16 @@ fn build(workspace: &Workspace) -> Command {
 /// Runs one target on what earlier runs found and on the seeds.
 fn fuzz(workspace: &Workspace, target: &str, seconds: u32) -> Result<Command> {
     let corpus = target_folder(workspace).join("corpus").join(target);
-    let crashes = target_folder(workspace).join("crashes/");
     fs_err::create_dir_all(&corpus)?;
+    let mut command = program(workspace, target, seconds)?;
+    command.arg(corpus);
+    command.arg(workspace.root.join("fuzz/seeds").join(target));
+    Ok(command)
+}
+
+/// One target with its limits, and nothing to begin with.
+fn program(workspace: &Workspace, target: &str, seconds: u32) -> Result<Command> {
+    let crashes = target_folder(workspace).join("crashes");
     fs_err::create_dir_all(&crashes)?;
     let program = target_folder(workspace)
         .join(TARGET)
@@ -99,8 +111,6 @@ fn fuzz(workspace: &Workspace, target: &str, seconds: u32) -> Result<Command> {
     command
         .arg(format!("-max_total_time={seconds}"))
         .args(["-timeout=20", "-rss_limit_mb=3000", "-max_len=65536"])
-        .arg(format!("-artifact_prefix={}/", crashes.display()))
-        .arg(corpus)
-        .arg(workspace.root.join("fuzz/seeds").join(target));
+        .arg(format!("-artifact_prefix={}/", crashes.display()));
     Ok(command)
 }
