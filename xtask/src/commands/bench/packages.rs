@@ -80,7 +80,7 @@ pub(super) const UNPACK: Measurement = Measurement {
         }
         fs::write(
             folder.join("buildinfo.json"),
-            r#"{"install": [{"copy": "extra/share/**", "to": "share/", "strip": 2}]}"#,
+            r#"{"install": [{"copy": "extra/share/**", "to": "share/"}]}"#,
         )?;
         fs::write(stage.path("tree/treeinfo.json"), "{}")?;
         let mut build = stage.transom();
