@@ -19,6 +19,10 @@ use crate::workspace::Workspace;
 pub(crate) struct Bench {
     /// Run only the measurements whose name contains this
     filter: Option<String>,
+    /// Where to work [default: a file system in memory where there is one, because what else a disk
+    /// has to do is no property of ours]
+    #[arg(long)]
+    folder: Option<PathBuf>,
     /// How to print the result
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
@@ -130,9 +134,10 @@ impl Bench {
                 .cargo()
                 .args(["build", "--release", "--package", "transom"]),
         )?;
+        let parent = self.folder.unwrap_or_else(usual_folder);
         let mut outcomes = Vec::new();
         for measurement in chosen {
-            outcomes.push(measure(workspace, measurement)?);
+            outcomes.push(measure(workspace, measurement, &parent)?);
         }
         print(&outcomes, self.output);
         Ok(())
@@ -140,8 +145,8 @@ impl Bench {
 }
 
 /// Takes turns, so that whatever else the machine does meets both alike.
-fn measure(workspace: &Workspace, measurement: &Measurement) -> Result<Outcome> {
-    let folder = std::env::temp_dir().join(format!("transom-bench-{}", std::process::id()));
+fn measure(workspace: &Workspace, measurement: &Measurement, parent: &Path) -> Result<Outcome> {
+    let folder = parent.join(format!("transom-bench-{}", std::process::id()));
     let stage = Stage { workspace, folder };
     stage.fresh("")?;
     (measurement.prepare)(&stage)?;
@@ -157,6 +162,15 @@ fn measure(workspace: &Workspace, measurement: &Measurement) -> Result<Outcome> 
         ours: median(ours).context("nothing was measured")?,
         theirs: median(theirs).context("nothing was measured")?,
     })
+}
+
+fn usual_folder() -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() {
+        memory.to_owned()
+    } else {
+        std::env::temp_dir()
+    }
 }
 
 fn time(command: &mut Command) -> Result<Duration> {

@@ -124,7 +124,7 @@ impl NodeOptions {
     pub(super) fn open(&self, cx: &Context) -> anyhow::Result<Node> {
         let node = Node::open(
             Arc::new(files::Native),
-            Arc::new(account::Native::default()),
+            Arc::<account::Native>::default(),
             self.places(cx)?,
         )?;
         Ok(node)
