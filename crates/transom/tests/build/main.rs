@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "what tests share panics as tests do")]
 
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -45,7 +46,11 @@ impl Tree {
     }
 
     fn command(&self, package: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_transom"));
+        self.command_of(Path::new(env!("CARGO_BIN_EXE_transom")), package)
+    }
+
+    fn command_of(&self, program: &Path, package: &str) -> Command {
+        let mut command = Command::new(program);
         command
             .args(["package", "build", package, "--packages"])
             .arg(self.folder.path().join("packages"))
@@ -142,7 +147,10 @@ fn a_build_needs_no_rights() {
         std::os::unix::fs::chown(folder.join(path), Some(NOBODY), Some(NOBODY)).unwrap();
     }
     std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();
-    let mut command = tree.command("quick");
+    // The build output may lie below a home that nobody else may enter.
+    let program = folder.join("transom");
+    fs_err::copy(env!("CARGO_BIN_EXE_transom"), &program).unwrap();
+    let mut command = tree.command_of(&program, "quick");
     let output = command.uid(NOBODY).gid(NOBODY).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let shown = String::from_utf8(output.stdout).unwrap();
