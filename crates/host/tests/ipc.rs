@@ -13,7 +13,7 @@ use transom_host::ipc::{
     Access, BindError, ConnectError, Endpoint, LineError, LineStream, Listener, Stream, connect,
 };
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 const LIMIT: usize = 1000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

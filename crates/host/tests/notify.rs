@@ -18,7 +18,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
         .build()
         .unwrap()
         .block_on(async {
-            tokio::time::timeout(Duration::from_secs(20), future)
+            tokio::time::timeout(Duration::from_mins(1), future)
                 .await
                 .expect("nothing arrived")
         })

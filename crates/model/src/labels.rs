@@ -1,5 +1,5 @@
-//! Names of labels that Kubernetes gives a meaning to. A label name of theirs is written here once
-//! and nowhere else.
+//! Names of labels that Kubernetes gives a meaning to, and of annotations that several of our parts share. Such
+//! a name is written here once and nowhere else.
 
 /// The operating system of a node: `linux` or `windows`.
 pub const OS: &str = "kubernetes.io/os";
@@ -13,3 +13,8 @@ pub const ARCH_BETA: &str = "beta.kubernetes.io/arch";
 pub const WINDOWS_BUILD: &str = "node.kubernetes.io/windows-build";
 /// The host name of a node.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// Annotation of a pod: at which address of the node its ports are. The scheduler writes it, the agent reads it.
+pub const POD_ADDRESS: &str = "scheduler.transom.dev/address";
+/// Stands in [`POD_ADDRESS`] until an address is found.
+pub const ANY_ADDRESS: &str = "auto";

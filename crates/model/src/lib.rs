@@ -2,8 +2,10 @@
 //! clock, so every rule is a table or a function that a test can walk.
 
 pub mod arch;
+pub mod images;
 pub mod labels;
 pub mod layout;
+pub mod node;
 pub mod os;
 pub mod package;
 pub mod platform;

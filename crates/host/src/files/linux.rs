@@ -12,7 +12,10 @@ use transom_model::os::Os;
 
 use super::anchor::FolderAnchor;
 use super::steps::{Anchor, Links, LockGuard, NewFile, RemovalFailure, Steps};
-use super::{Access, Holders, Kind, Metadata, Named, Space, fault, holders, lock};
+use super::{
+    Access, Holders, Inodes, Kind, Metadata, Named, Space, fault, holders, lock, memory_linux,
+    mounts_linux,
+};
 
 /// The files of this Linux machine.
 #[derive(Debug, Clone, Copy, Default)]
@@ -168,7 +171,13 @@ impl Steps for LinuxFiles {
         let folder = open_folder(CWD, path.as_str()).map_err(|error| fail(error.into()))?;
         empty_folder(&folder, path)?;
         fault::point("files.remove.entry").map_err(fail)?;
-        rustix::fs::rmdir(path.as_str()).map_err(|error| fail(error.into()))
+        match rustix::fs::rmdir(path.as_str()) {
+            Err(Errno::BUSY) if memory_linux::unmount(&folder, path.as_std_path()) => {
+                rustix::fs::rmdir(path.as_str())
+            }
+            result => result,
+        }
+        .map_err(|error| fail(error.into()))
     }
 
     fn anchor(&self, path: &Utf8Path) -> io::Result<Box<dyn Anchor>> {
@@ -187,11 +196,24 @@ impl Steps for LinuxFiles {
         lock::recorded_holder(self, path)
     }
 
+    fn mount_memory(&self, folder: &Utf8Path, limit: Option<u64>) -> io::Result<()> {
+        memory_linux::mount(folder, limit)
+    }
+
+    fn bind(&self, folder: &Utf8Path, below: &Utf8Path, place: &Utf8Path) -> io::Result<()> {
+        mounts_linux::pin(folder, below, place)
+    }
+
     fn free_space(&self, path: &Utf8Path) -> io::Result<Space> {
         let found = rustix::fs::statvfs(path.as_str())?;
         Ok(Space {
             total: found.f_blocks.saturating_mul(found.f_frsize),
             available: found.f_bavail.saturating_mul(found.f_frsize),
+            // A file system that makes them as it goes tells none.
+            inodes: (found.f_files > 0).then_some(Inodes {
+                total: found.f_files,
+                available: found.f_favail,
+            }),
         })
     }
 
@@ -282,11 +304,23 @@ fn empty_folder(folder: &std::os::fd::OwnedFd, path: &Utf8Path) -> Result<(), Re
             _ => false,
         };
         let flags = if is_folder {
-            match open_folder(folder, name) {
-                Ok(inner) => empty_folder(&inner, &below)?,
+            let open = || match open_folder(folder, name) {
+                // What is mounted there belongs to others: it is taken off, not emptied.
+                Ok(inner) if mounts_linux::is_top(&inner) => {
+                    drop(inner);
+                    if !mounts_linux::detach_below(folder, name) {
+                        return Err(Errno::BUSY);
+                    }
+                    open_folder(folder, name)
+                }
+                result => result,
+            };
+            let inner = match open() {
+                Ok(inner) => inner,
                 Err(Errno::NOENT) => continue,
                 Err(error) => return Err(fail(error.into())),
-            }
+            };
+            empty_folder(&inner, &below)?;
             AtFlags::REMOVEDIR
         } else {
             AtFlags::empty()
@@ -296,6 +330,10 @@ fn empty_folder(folder: &std::os::fd::OwnedFd, path: &Utf8Path) -> Result<(), Re
             // A read-only folder of our own must not keep us from removing what we made.
             Err(Errno::ACCESS) => rustix::fs::fchmod(folder, Mode::from_raw_mode(0o700))
                 .and_then(|()| rustix::fs::unlinkat(folder, name, flags)),
+            // A single file is shown there.
+            Err(Errno::BUSY) if mounts_linux::detach_below(folder, name) => {
+                rustix::fs::unlinkat(folder, name, flags)
+            }
             result => result,
         };
         match removed {

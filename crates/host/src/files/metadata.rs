@@ -56,6 +56,8 @@ pub enum Access {
     Executable,
     /// Only the owner may read (0600).
     Secret,
+    /// As these permission bits say. On Windows as `Secret` where others may not read, else as `Public`.
+    Mode(u32),
 }
 
 impl Access {
@@ -65,7 +67,13 @@ impl Access {
             Self::Public => 0o644,
             Self::Executable => 0o755,
             Self::Secret => 0o600,
+            Self::Mode(mode) => mode & 0o7777,
         }
+    }
+
+    /// Whether others than the owner are kept from reading.
+    pub fn is_secret(self) -> bool {
+        self.mode() & 0o044 == 0
     }
 }
 
@@ -74,5 +82,14 @@ impl Access {
 pub struct Space {
     pub total: u64,
     /// What this process may still use.
+    pub available: u64,
+    /// How many files and folders there may be and may still come; `None` where nothing but the space limits them.
+    pub inodes: Option<Inodes>,
+}
+
+/// The room of a file system for files and folders, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inodes {
+    pub total: u64,
     pub available: u64,
 }

@@ -4,6 +4,10 @@
 
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "linux")]
+mod memory_linux;
+#[cfg(target_os = "linux")]
+mod mounts_linux;
 #[cfg(windows)]
 mod removal_windows;
 #[cfg(windows)]
@@ -48,7 +52,7 @@ pub use durable::is_temporary;
 pub use error::FileError;
 pub use holders::{Holder, Holders};
 pub use lock::FileLock;
-pub use metadata::{Access, Entry, Kind, Metadata, Named, Space};
+pub use metadata::{Access, Entry, Inodes, Kind, Metadata, Named, Space};
 pub use removal::Discarded;
 pub use staging::{StagedFile, Staging};
 pub use tree::How;
@@ -116,7 +120,8 @@ pub trait Files: Debug + Send + Sync {
     fn remove_file(&self, path: &Utf8Path) -> Result<(), FileError>;
     /// Removes whatever is at `path` with all below it, following no link. Succeeds if nothing is
     /// there. Entries in use are retried for about a second; the error names who holds them. Not one
-    /// instant: a crash may leave a part, so rename what others look at before removing it.
+    /// instant: a crash may leave a part, so rename what others look at before removing it. What is mounted
+    /// inside of it is taken off and stays where it came from.
     fn remove_tree(&self, path: &Utf8Path) -> Result<(), FileError>;
     /// Removes a file, a link or a folder so that at every moment, also across a crash, all of it is
     /// there under its name or nothing is: it gets a temporary name first, which a sweep knows. What
@@ -129,6 +134,19 @@ pub trait Files: Debug + Send + Sync {
     /// Takes an exclusive lock, waiting at most `wait`. The lock file is made if needed and stays; the
     /// lock ends when the value is dropped or its process dies.
     fn lock(&self, path: &Utf8Path, wait: Duration) -> Result<FileLock, FileError>;
+    /// Makes a folder whose content, at most `limit` bytes, is only in memory and gone with the machine's power.
+    /// A folder that has content already is left as it is. [`Files::remove_tree`] ends it.
+    ///
+    /// # Platform behavior
+    /// A `tmpfs` on Linux, for which one has to be root: `Denied`. Windows has none: `NotSupported`.
+    fn ensure_memory_folder(&self, folder: &Utf8Path, limit: Option<u64>) -> Result<(), FileError>;
+    /// Makes `place`, which is ours, show what is at `below` in `folder`, where others may write: they cannot make it
+    /// show anything else afterwards. No link on the way is followed; folders that are missing there are made.
+    /// [`Files::remove_tree`] of a folder around `place` ends it and leaves `folder` as it is.
+    ///
+    /// # Platform behavior
+    /// A bind mount on Linux, for which one has to be root: `Denied`. Windows has none: `NotSupported`.
+    fn pin(&self, folder: &Utf8Path, below: &Utf8Path, place: &Utf8Path) -> Result<(), FileError>;
     /// The space of the file system that holds `path`.
     fn free_space(&self, path: &Utf8Path) -> Result<Space, FileError>;
 }

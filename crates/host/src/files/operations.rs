@@ -138,6 +138,20 @@ impl<S: Steps> Files for S {
         lock::acquire(self, path, wait)
     }
 
+    fn ensure_memory_folder(&self, folder: &Utf8Path, limit: Option<u64>) -> Result<(), FileError> {
+        durable::create_dir_all(self, folder)?;
+        self.mount_memory(folder, limit)
+            .at("keep in memory", folder)
+    }
+
+    fn pin(&self, folder: &Utf8Path, below: &Utf8Path, place: &Utf8Path) -> Result<(), FileError> {
+        if let Some(parent) = path::parent(Steps::os(self), place) {
+            durable::create_dir_all(self, &parent)?;
+        }
+        let from = path::join(Steps::os(self), folder, below.as_str());
+        self.bind(folder, below, place).at("hold", &from)
+    }
+
     fn free_space(&self, path: &Utf8Path) -> Result<Space, FileError> {
         Steps::free_space(self, path).at("measure the space of", path)
     }

@@ -49,6 +49,10 @@ pub(crate) trait Steps: Debug + Send + Sync {
     fn try_lock(&self, path: &Utf8Path) -> io::Result<Option<Box<dyn LockGuard>>>;
     /// Who wrote itself into a lock file.
     fn lock_holder(&self, path: &Utf8Path) -> Option<u32>;
+    /// Puts an empty file system that is only in memory over an empty folder; one that is there stays.
+    fn mount_memory(&self, folder: &Utf8Path, limit: Option<u64>) -> io::Result<()>;
+    /// Makes `place`, whose folder is there, show what is at `below` in `folder`, without following links below it.
+    fn bind(&self, folder: &Utf8Path, below: &Utf8Path, place: &Utf8Path) -> io::Result<()>;
     fn free_space(&self, path: &Utf8Path) -> io::Result<Space>;
     /// Lets time pass before the next attempt.
     fn pause(&self, duration: Duration);

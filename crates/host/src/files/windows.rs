@@ -164,13 +164,14 @@ impl Steps for WindowsFiles {
     }
 
     fn create_new(&self, path: &Utf8Path, access: Access) -> io::Result<Box<dyn NewFile>> {
-        let file = match access {
-            Access::Public | Access::Executable => OpenOptions::new()
+        let file = if access.is_secret() {
+            create_secret(&wide(path)?)?
+        } else {
+            OpenOptions::new()
                 .write(true)
                 .create_new(true)
                 .open(literal(path)?)
-                .map_err(translate)?,
-            Access::Secret => create_secret(&wide(path)?)?,
+                .map_err(translate)?
         };
         Ok(Box::new(OpenFile(file)))
     }
@@ -283,6 +284,20 @@ impl Steps for WindowsFiles {
         lock::recorded_holder(self, path)
     }
 
+    fn mount_memory(&self, _: &Utf8Path, _: Option<u64>) -> io::Result<()> {
+        Err(io::Error::new(
+            ErrorKind::Unsupported,
+            "Windows has no folders in memory",
+        ))
+    }
+
+    fn bind(&self, _: &Utf8Path, _: &Utf8Path, _: &Utf8Path) -> io::Result<()> {
+        Err(io::Error::new(
+            ErrorKind::Unsupported,
+            "Windows shows no folder at another place",
+        ))
+    }
+
     fn free_space(&self, path: &Utf8Path) -> io::Result<Space> {
         // The call wants a folder.
         let folder = if self.is_dir(path)? {
@@ -302,7 +317,11 @@ impl Steps for WindowsFiles {
             )
         }
         .map_err(|error| system_error(&error))?;
-        Ok(Space { total, available })
+        Ok(Space {
+            total,
+            available,
+            inodes: None,
+        })
     }
 
     fn pause(&self, duration: Duration) {

@@ -7,8 +7,8 @@ use transom_model::windows::WindowsVersion;
 use transom_model::{Arch, Os};
 
 use super::{
-    Disk, Interface, Load, Machine, MachineError, Memory, Processors, RouteEntry, Surroundings,
-    System,
+    Counters, Disk, Interface, Load, Machine, MachineError, Memory, MemoryInUse, Processors,
+    RouteEntry, Surroundings, System,
 };
 
 /// Everything a fake machine tells; change it with [`FakeMachine::update`].
@@ -18,6 +18,7 @@ pub struct FakeFacts {
     pub memory: Memory,
     pub processors: Processors,
     pub load: Option<Load>,
+    pub counters: Counters,
     pub disks: Vec<Disk>,
     pub interfaces: Vec<Interface>,
     pub routes: Vec<RouteEntry>,
@@ -66,6 +67,17 @@ impl FakeMachine {
                     allowed: 2,
                 },
                 load: None,
+                counters: Counters {
+                    processor_time: Some(Duration::from_secs(10)),
+                    memory: Some(MemoryInUse {
+                        usage: 1 << 30,
+                        working_set: 1 << 30,
+                        ..MemoryInUse::default()
+                    }),
+                    processes: Some(100),
+                    most_processes: (os == Os::Linux).then_some(32_768),
+                    traffic: Vec::new(),
+                },
                 disks: Vec::new(),
                 interfaces: Vec::new(),
                 routes: Vec::new(),
@@ -121,6 +133,10 @@ impl Machine for FakeMachine {
 
     fn load(&self) -> Result<Option<Load>, MachineError> {
         Ok(self.facts().load)
+    }
+
+    fn counters(&self) -> Counters {
+        self.facts().counters.clone()
     }
 
     fn disks(&self) -> Result<Vec<Disk>, MachineError> {

@@ -7,8 +7,8 @@ use rustix::time::{ClockId, clock_gettime};
 use transom_model::Os;
 
 use super::{
-    Disk, Interface, Load, Machine, MachineError, Memory, Processors, RouteEntry, Surroundings,
-    System, facts, network, proc_text,
+    Counters, Disk, Interface, Load, Machine, MachineError, Memory, Processors, RouteEntry,
+    Surroundings, System, counters, facts, network, proc_text,
 };
 
 /// File systems that hold no files of people.
@@ -99,6 +99,10 @@ impl Machine for LinuxMachine {
 
     fn load(&self) -> Result<Option<Load>, MachineError> {
         parsed("/proc/loadavg", proc_text::load).map(Some)
+    }
+
+    fn counters(&self) -> Counters {
+        counters::read()
     }
 
     fn disks(&self) -> Result<Vec<Disk>, MachineError> {

@@ -1,6 +1,7 @@
 //! Facts of the machine: memory, processors, disks, addresses, routes, clocks, build. Facts are read
 //! anew at each call and nothing here changes the machine.
 
+mod counters;
 mod facts;
 pub mod fake;
 pub mod features;
@@ -24,6 +25,7 @@ use std::time::{Duration, SystemTime};
 
 use transom_model::Os;
 
+pub use counters::{Counters, MemoryInUse, Traffic};
 pub use facts::{
     Disk, Interface, InterfaceAddress, Load, Memory, Processors, RouteEntry, Surroundings, System,
 };
@@ -48,6 +50,9 @@ pub trait Machine: Send + Sync {
 
     /// How much there is to do; None where the system keeps no such count.
     fn load(&self) -> Result<Option<Load>, MachineError>;
+
+    /// What the machine counts while it works.
+    fn counters(&self) -> Counters;
 
     /// Mounted file systems or volumes that hold files of people.
     fn disks(&self) -> Result<Vec<Disk>, MachineError>;

@@ -25,8 +25,8 @@ use windows::Win32::System::Time::{DYNAMIC_TIME_ZONE_INFORMATION, GetDynamicTime
 use windows::core::{HSTRING, PWSTR, s, w};
 
 use super::{
-    Disk, Interface, Load, Machine, MachineError, Memory, Processors, RouteEntry, Surroundings,
-    System, facts, network, registry,
+    Counters, Disk, Interface, Load, Machine, MachineError, Memory, Processors, RouteEntry,
+    Surroundings, System, counters, facts, network, registry,
 };
 
 const CURRENT_VERSION: &str = r"SOFTWARE\Microsoft\Windows NT\CurrentVersion";
@@ -108,6 +108,10 @@ impl Machine for WindowsMachine {
 
     fn load(&self) -> Result<Option<Load>, MachineError> {
         Ok(None)
+    }
+
+    fn counters(&self) -> Counters {
+        counters::read()
     }
 
     fn disks(&self) -> Result<Vec<Disk>, MachineError> {

@@ -33,11 +33,11 @@ pub use errors::{AdoptError, KillError, SignalError, SpawnError, WaitError};
 pub use group::{GroupId, InvalidGroupId, MARKER};
 pub use limits::{Bound, Clamped, LimitKind, LimitReport, Limits, NotEnforced};
 #[cfg(target_os = "linux")]
-pub use linux::{Native, become_subreaper, reap_orphans};
+pub use linux::{Native, become_subreaper, raise_open_files, reap_orphans};
 pub use signal::{Signal, UnknownSignal};
 pub use spec::{GroupSpec, Input, InvalidGroup, InvalidUser, Lifetime, Output, Spawn, UserSpec};
 #[cfg(windows)]
-pub use windows::{Native, become_subreaper, reap_orphans};
+pub use windows::{Native, become_subreaper, raise_open_files, reap_orphans};
 
 /// Names one process for ever: pids are reused, a pid with a start time is not.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -6,6 +6,9 @@ use super::{Registration, Start};
 /// The section that marks a unit as ours; systemd skips sections whose name starts with `X-`.
 const MARK: &str = "[X-Transom]";
 
+/// For every connection, watch and log; the kernel allows no process more without being told to.
+const OPEN_FILES: u32 = 1 << 20;
+
 /// The text of the unit.
 pub fn render_unit(registration: &Registration) -> String {
     let mut lines = vec![
@@ -21,10 +24,18 @@ pub fn render_unit(registration: &Registration) -> String {
         .iter()
         .map(|name| unit_name(name))
         .collect();
+    // A target is a moment of the boot: one that is not reached must not keep the service down.
+    let (moments, needed): (Vec<&str>, Vec<&str>) = dependencies
+        .iter()
+        .map(String::as_str)
+        .partition(|name| name.ends_with(".target"));
+    for (word, names) in [("Requires", needed), ("Wants", moments)] {
+        if !names.is_empty() {
+            lines.push(format!("{word}={}", names.join(" ")));
+        }
+    }
     if !dependencies.is_empty() {
-        let dependencies = dependencies.join(" ");
-        lines.push(format!("Requires={dependencies}"));
-        lines.push(format!("After={dependencies}"));
+        lines.push(format!("After={}", dependencies.join(" ")));
     }
     // Counting of failures is ours to bound: a node must come back after any number of them.
     lines.push("StartLimitIntervalSec=0".to_owned());
@@ -42,6 +53,10 @@ pub fn render_unit(registration: &Registration) -> String {
     lines.extend(restart_lines(registration));
     // Workloads outlive the agent that started them.
     lines.push("KillMode=process".to_owned());
+    // Their cgroups are ours to make, and systemd leaves them alone.
+    lines.push("Delegate=yes".to_owned());
+    lines.push(format!("LimitNOFILE={OPEN_FILES}"));
+    lines.push("TasksMax=infinity".to_owned());
     if registration.start != Start::Manual {
         lines.push(String::new());
         lines.push("[Install]".to_owned());
@@ -151,7 +166,8 @@ mod tests {
 [Unit]
 Description=Transom agent, 100%% ours
 # Runs the pods of this node
-Requires=containerd.service network-online.target
+Requires=containerd.service
+Wants=network-online.target
 After=containerd.service network-online.target
 StartLimitIntervalSec=0
 
@@ -164,6 +180,9 @@ RestartSec=1000ms
 RestartSteps=2
 RestartMaxDelaySec=30000ms
 KillMode=process
+Delegate=yes
+LimitNOFILE=1048576
+TasksMax=infinity
 
 [Install]
 WantedBy=multi-user.target

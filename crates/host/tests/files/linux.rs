@@ -191,3 +191,134 @@ fn a_name_that_is_not_unicode_is_removed_and_never_listed_wrongly() {
     Native.list(&folder).expect_err("cannot be spelled");
     Native.remove_tree(&folder).expect("removed");
 }
+
+#[test]
+fn a_folder_in_memory_has_a_limit_and_goes_with_the_tree_it_is_in() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let machine = Machine::native();
+    let folder = machine.path("pods/one/volumes/scratch");
+    let page = 4_096_u64;
+    for _ in 0..2 {
+        // Once more changes nothing.
+        Native
+            .ensure_memory_folder(&folder, Some(16 * page))
+            .expect("made");
+    }
+    assert_eq!(Native.free_space(&folder).expect("space").total, 16 * page);
+    let large = vec![0; 64 * 4_096];
+    let error = Native
+        .write_durable(&folder.join("large"), &large, Access::Public)
+        .expect_err("too much");
+    assert!(matches!(error, FileError::DiskFull { .. }), "{error}");
+    Native
+        .write_durable(&folder.join("small"), b"x", Access::Mode(0o440))
+        .expect("written");
+    let mode = Native.metadata(&folder.join("small")).expect("there").mode;
+    assert_eq!(mode, Some(0o440));
+    Native.remove_tree(&machine.path("pods")).expect("removed");
+    let mounts = fs_err::read_to_string("/proc/self/mounts").expect("mounts");
+    assert!(!mounts.contains(folder.as_str()), "{mounts}");
+}
+
+#[test]
+fn a_folder_with_content_is_not_hidden_by_one_in_memory() {
+    let machine = Machine::native();
+    let folder = machine.path("kept");
+    Native.create_dir_all(&folder).expect("made");
+    Native
+        .write_durable(&folder.join("file"), b"x", Access::Public)
+        .expect("written");
+    Native
+        .ensure_memory_folder(&folder, None)
+        .expect("left alone");
+    assert_eq!(Native.read(&folder.join("file"), 9).expect("there"), b"x");
+}
+
+#[test]
+fn what_is_held_fast_stays_what_it_was_when_a_link_takes_its_name() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let machine = Machine::native();
+    let (volume, secret) = (machine.path("volume"), machine.path("secret"));
+    for (folder, text) in [(&volume.join("data/inner"), "own"), (&secret, "secret")] {
+        Native.create_dir_all(folder).expect("made");
+        Native
+            .write_durable(&folder.join("file"), text.as_bytes(), Access::Public)
+            .expect("written");
+    }
+    let place = machine.path("agent/sub-paths/0");
+    let pin = |below: &str| Native.pin(&volume, below.into(), &place);
+    let read = || {
+        Native
+            .read(&place.join("file"), 9)
+            .map(|bytes| String::from_utf8(bytes).ok())
+    };
+    pin("data/inner").expect("held");
+    let (data, old) = (volume.join("data"), volume.join("old"));
+    Native.rename_dir(&data, &old).expect("moved");
+    symlink(&machine.root, &data).expect("linked");
+    assert_eq!(read().expect("there").as_deref(), Some("own"));
+
+    // Whoever comes now is told of the link; what is held already stays.
+    for below in ["data/secret", "data"] {
+        let error = pin(below).expect_err("a link");
+        assert!(matches!(error, FileError::Io { .. }), "{error:?}");
+    }
+    assert_eq!(read().expect("there").as_deref(), Some("own"));
+    // A single file, a new folder, and the end: what was held is still where it was.
+    pin("old/inner/file").expect("held");
+    assert_eq!(Native.read(&place, 9).expect("there"), b"own");
+    pin("new/folder").expect("made and held");
+    assert!(volume.join("new/folder").is_dir());
+    pin("old").expect("held");
+    let agent = machine.path("agent");
+    Native.remove_tree(&agent).expect("removed");
+    let kept = Native
+        .read(&volume.join("old/inner/file"), 9)
+        .expect("kept");
+    assert_eq!(kept, b"own");
+    let mounts = fs_err::read_to_string("/proc/self/mounts").expect("mounts");
+    assert!(!mounts.contains(agent.as_str()), "{mounts}");
+}
+
+#[test]
+fn a_folder_that_is_swapped_for_a_link_all_the_time_never_leads_astray() {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let machine = Machine::native();
+    let (volume, secret) = (machine.path("volume"), machine.path("secret"));
+    let (data, link) = (volume.join("data"), volume.join("link"));
+    Native.create_dir_all(&data).expect("made");
+    Native.create_dir_all(&secret).expect("made");
+    Native
+        .write_durable(&secret.join("file"), b"secret", Access::Public)
+        .expect("written");
+    symlink(&secret, &link).expect("linked");
+    let (is_over, place) = (AtomicBool::new(false), machine.path("agent/0"));
+    let shown: Vec<bool> = std::thread::scope(|threads| {
+        threads.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let (one, other) = (data.as_str(), link.as_str());
+                renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).expect("swapped");
+            }
+        });
+        let look = |_| {
+            let held = Native.pin(&volume, "data".into(), &place);
+            held.is_ok().then(|| place.join("file").exists())
+        };
+        let shown = (0..2_000).filter_map(look).collect();
+        is_over.store(true, Ordering::Relaxed);
+        shown
+    });
+    assert!(!shown.is_empty(), "it was never held");
+    assert!(!shown.contains(&true), "it showed what is outside");
+    Native.remove_tree(&machine.path("agent")).expect("removed");
+    assert!(secret.join("file").exists());
+}

@@ -9,7 +9,7 @@ use transom_host::process::fake::{Behaviour, FakeProcesses};
 use transom_host::process::{Input, Native, Output, Process, Processes, Spawn};
 
 /// Long enough for a slow machine, short enough to fail a test.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 /// How long is watched when nothing must happen.
 pub(crate) const MOMENT: Duration = Duration::from_millis(200);
 

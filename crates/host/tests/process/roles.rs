@@ -9,7 +9,7 @@ use transom_host::process::{Lifetime, Native, Output, Processes, become_subreape
 
 use super::backend::helper;
 
-const LIFE: Duration = Duration::from_mins(1);
+const LIFE: Duration = Duration::from_mins(3);
 
 pub(crate) fn play(words: &[String]) -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -239,6 +239,17 @@ impl Disk {
         Ok(())
     }
 
+    /// Forgets what is in a folder.
+    pub(super) fn empty(&mut self, folder: u64) {
+        if let Some(Node::Dir {
+            entries, durable, ..
+        }) = self.nodes.get_mut(&folder)
+        {
+            entries.clear();
+            durable.clear();
+        }
+    }
+
     pub(super) fn crash(&mut self, crash: Crash) {
         for node in self.nodes.values_mut() {
             match node {

@@ -30,6 +30,8 @@ struct State {
     denied: Vec<String>,
     space: Space,
     folder_links: bool,
+    /// The inodes of folders whose content is only in memory, with their limits.
+    memory: BTreeMap<u64, Option<u64>>,
 }
 
 impl FakeFiles {
@@ -43,8 +45,10 @@ impl FakeFiles {
             space: Space {
                 total: 1 << 40,
                 available: 1 << 39,
+                inodes: None,
             },
             folder_links: true,
+            memory: BTreeMap::new(),
         };
         Self {
             state: Arc::new(Mutex::new(state)),
@@ -62,6 +66,7 @@ impl FakeFiles {
             denied: state.denied.clone(),
             space: state.space,
             folder_links: state.folder_links,
+            memory: state.memory.clone(),
         };
         Self {
             state: Arc::new(Mutex::new(copy)),
@@ -87,8 +92,18 @@ impl FakeFiles {
     fn crash_with(&self, crash: Crash) {
         let mut state = self.state();
         state.disk.crash(crash);
+        for folder in std::mem::take(&mut state.memory).into_keys() {
+            state.disk.empty(folder);
+        }
         state.locks.clear();
         state.held.clear();
+    }
+
+    /// The limit of a folder whose content is only in memory; `None` if it is an ordinary one.
+    pub fn memory_limit(&self, folder: &Utf8Path) -> Option<Option<u64>> {
+        let state = self.state();
+        let inode = state.disk.find(folder).ok()?;
+        state.memory.get(&inode).copied()
     }
 
     /// Lets the disk be full after `bytes` more.

@@ -303,6 +303,29 @@ impl Steps for FakeFiles {
         state.locks.get(&inode).copied()
     }
 
+    fn mount_memory(&self, folder: &Utf8Path, limit: Option<u64>) -> io::Result<()> {
+        let mut state = self.state();
+        if state.disk.os == Os::Windows {
+            return Err(io::Error::new(
+                ErrorKind::Unsupported,
+                "Windows has no folders in memory",
+            ));
+        }
+        state.permit(folder)?;
+        let inode = state.disk.follow(folder)?;
+        if state.disk.entries(inode)?.is_empty() {
+            state.memory.entry(inode).or_insert(limit);
+        }
+        Ok(())
+    }
+
+    fn bind(&self, _: &Utf8Path, _: &Utf8Path, _: &Utf8Path) -> io::Result<()> {
+        Err(io::Error::new(
+            ErrorKind::Unsupported,
+            "the fake shows no folder at another place",
+        ))
+    }
+
     fn free_space(&self, path: &Utf8Path) -> io::Result<Space> {
         let state = self.state();
         state.disk.follow(path)?;

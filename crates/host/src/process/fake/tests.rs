@@ -78,7 +78,7 @@ fn what_was_started_and_which_limits_were_refused_can_be_asked() {
 #[test]
 fn a_program_that_ends_by_itself_does_so_after_its_time() {
     let machine = FakeProcesses::new();
-    let delay = Duration::from_millis(50);
+    let delay = Duration::from_secs(1);
     machine.install("/late", Behaviour::dies(11).after(delay));
     let process = machine.spawn(&Spawn::new("/late")).unwrap();
     assert_eq!(process.wait(Some(Duration::ZERO)).unwrap(), None);

@@ -25,6 +25,7 @@ pub use orphans::{become_subreaper, reap_orphans};
 use pidfd::PidFd;
 use prepare::Pipes;
 use procfs::Entry;
+pub use rlimits::raise_open_files;
 use tree::Leader;
 
 /// A process that waits also reaps the orphans that come to it, this often.

@@ -1,8 +1,10 @@
 //! Limits of each process, clamped to what we may set before the fork, so that the child's attempt
 //! succeeds and the report is true.
 
+use std::io;
+
 use nix::libc;
-use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::super::{Bound, Clamped, LimitKind, LimitReport, Limits};
 
@@ -43,6 +45,16 @@ pub(super) fn prepare(limits: &Limits, report: &mut LimitReport) -> Vec<Prepared
             })
         })
         .collect()
+}
+
+/// Lets this process have as many files open as it may, and returns how many those are. What it starts inherits
+/// that. `None` where the system has no such limit.
+pub fn raise_open_files() -> io::Result<Option<u64>> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    if soft < hard {
+        setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
+    }
+    Ok(Some(hard))
 }
 
 /// `Bound::UNLIMITED` is the kernel's infinity, so plain comparison is right.
@@ -91,6 +103,14 @@ fn largest_descriptor_count() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_soft_limit_of_open_files_becomes_the_hard_one() {
+        let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+        setrlimit(Resource::RLIMIT_NOFILE, hard.min(512), hard).unwrap();
+        assert_eq!(raise_open_files().unwrap(), Some(hard));
+        assert_eq!(getrlimit(Resource::RLIMIT_NOFILE).unwrap(), (hard, hard));
+    }
 
     #[test]
     fn a_limit_never_exceeds_the_ceiling_and_soft_never_exceeds_hard() {

@@ -6,6 +6,7 @@ use std::io;
 use std::mem::offset_of;
 use std::os::windows::io::OwnedHandle;
 use std::thread::available_parallelism;
+use std::time::Duration;
 
 use windows::Win32::Foundation::{
     ERROR_ALREADY_EXISTS, ERROR_FILE_NOT_FOUND, ERROR_MORE_DATA, GetLastError,
@@ -14,8 +15,9 @@ use windows::Win32::System::JobObjects::{
     AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_CPU_RATE_CONTROL_ENABLE,
     JOB_OBJECT_CPU_RATE_CONTROL_HARD_CAP, JOB_OBJECT_LIMIT_ACTIVE_PROCESS,
     JOB_OBJECT_LIMIT_JOB_MEMORY, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
-    JOBOBJECT_BASIC_PROCESS_ID_LIST, JOBOBJECT_CPU_RATE_CONTROL_INFORMATION,
-    JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JOBOBJECTINFOCLASS, JobObjectBasicProcessIdList,
+    JOBOBJECT_BASIC_ACCOUNTING_INFORMATION, JOBOBJECT_BASIC_PROCESS_ID_LIST,
+    JOBOBJECT_CPU_RATE_CONTROL_INFORMATION, JOBOBJECT_EXTENDED_LIMIT_INFORMATION,
+    JOBOBJECTINFOCLASS, JobObjectBasicAccountingInformation, JobObjectBasicProcessIdList,
     JobObjectCpuRateControlInformation, JobObjectExtendedLimitInformation, OpenJobObjectW,
     QueryInformationJobObject, SetInformationJobObject, TerminateJobObject,
 };
@@ -119,6 +121,29 @@ impl Job {
                 }
             }
         }
+    }
+
+    /// The processor time of all that is or was in the job; `None` where the system does not keep that account.
+    pub(super) fn processor_time(&self) -> Option<Duration> {
+        if is_wine() {
+            return None;
+        }
+        let mut account = JOBOBJECT_BASIC_ACCOUNTING_INFORMATION::default();
+        let size = u32::try_from(size_of_val(&account)).ok()?;
+        // SAFETY: the structure belongs to the class and has the size that is named.
+        unsafe {
+            QueryInformationJobObject(
+                Some(raw(&self.0)),
+                JobObjectBasicAccountingInformation,
+                (&raw mut account).cast(),
+                size,
+                None,
+            )
+        }
+        .ok()?;
+        let hundreds = account.TotalUserTime.checked_add(account.TotalKernelTime)?;
+        let nanoseconds = u64::try_from(hundreds).ok()?.checked_mul(100)?;
+        Some(Duration::from_nanos(nanoseconds))
     }
 
     /// Arranges the lifetime and the limits. A job that has them keeps them, unless there are others.

@@ -31,6 +31,11 @@ pub fn become_subreaper() -> io::Result<()> {
     Ok(())
 }
 
+/// See the Linux side: Windows has no such limit.
+pub fn raise_open_files() -> io::Result<Option<u64>> {
+    Ok(None)
+}
+
 /// See the Linux side: Windows has no zombies.
 pub fn reap_orphans() -> usize {
     0
@@ -346,7 +351,12 @@ impl Process for WindowsProcess {
         let entries: Vec<_> = table.iter().filter(ours).collect();
         Stats {
             memory_bytes: Some(entries.iter().map(|entry| entry.memory_bytes).sum()),
-            cpu: Some(entries.iter().map(|entry| entry.cpu).sum()),
+            cpu: Some(
+                self.job
+                    .as_ref()
+                    .and_then(Job::processor_time)
+                    .unwrap_or_else(|| entries.iter().map(|entry| entry.cpu).sum()),
+            ),
             processes: u32::try_from(live.len()).ok(),
         }
     }
