@@ -16,7 +16,7 @@ use crate::host::census;
 use crate::namespaces::{Namespaces, Scope};
 
 /// How long preparing namespaces, or the end of everything inside of them, may take.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What each script ends with. Bash collects the orphans that become its children while it reads.
 const KEEP: &str = "\necho ready\nwhile read -r _; do :; done\n";

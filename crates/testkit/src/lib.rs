@@ -22,6 +22,7 @@ mod init;
 mod lab;
 mod namespaces;
 mod network;
+mod registry;
 mod tree;
 mod wine;
 
@@ -33,3 +34,4 @@ pub use eventually::eventually;
 pub use host::{Host, HostCommand, Output, Process, Running};
 pub use http::Response;
 pub use lab::Lab;
+pub use registry::{Registry, digest};

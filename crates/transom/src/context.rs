@@ -8,7 +8,7 @@ use transom_model::layout::Layout;
 
 use crate::environment::{self, Environment};
 use crate::invocation::Invocation;
-use crate::output::{Colors, Output, Shown};
+use crate::output::{Colors, Output, Relay, Shown};
 use crate::progress::{Mode, Progress};
 use crate::settings::Settings;
 
@@ -22,6 +22,8 @@ pub struct Context {
     pub settings: Settings,
     pub environment: Environment,
     pub out: Arc<Output>,
+    /// For what other programs printed.
+    pub relay: Arc<Relay>,
     pub progress: Progress,
 }
 
@@ -59,6 +61,7 @@ impl Context {
             settings,
             environment,
             out: Arc::new(out),
+            relay: Arc::new(Relay::new(&invocation.stdout, &invocation.stderr)),
         }
     }
 }

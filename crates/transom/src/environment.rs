@@ -62,6 +62,78 @@ pub const LOG_FORMAT: Variable = Variable {
     setting: Some("log.format"),
 };
 
+pub const SERVER_DATA_DIR: Variable = Variable {
+    name: "TRANSOM_SERVER_DATA_DIR",
+    purpose: "The folder of the server's state, its certificates and the administrator's kubeconfig",
+    values: "a path",
+    setting: Some("server.dataDir"),
+};
+
+pub const SERVER_LISTEN: Variable = Variable {
+    name: "TRANSOM_SERVER_LISTEN",
+    purpose: "Address and port of the server; port 0 lets the system choose",
+    values: "such as `127.0.0.1:6443` or `[::]:6443`",
+    setting: Some("server.listen"),
+};
+
+pub const SERVER_NAMES: Variable = Variable {
+    name: "TRANSOM_SERVER_NAMES",
+    purpose: "Names and addresses, beside the usual ones, under which clients reach the server",
+    values: "host names and addresses, with commas between them",
+    setting: Some("server.names"),
+};
+
+pub const SERVER_STORE: Variable = Variable {
+    name: "TRANSOM_SERVER_STORE",
+    purpose: "Where the server keeps objects",
+    values: "`local`, `memory` or `etcd://HOST:PORT[,HOST:PORT…][/PREFIX]`",
+    setting: Some("server.store"),
+};
+
+pub const SERVER_ETCD_CA: Variable = Variable {
+    name: "TRANSOM_SERVER_ETCD_CA",
+    purpose: "Who signed the certificates of etcd's servers; with it the connection is encrypted",
+    values: "the path of a PEM file",
+    setting: Some("server.etcd.ca"),
+};
+
+pub const SERVER_ETCD_CERT: Variable = Variable {
+    name: "TRANSOM_SERVER_ETCD_CERT",
+    purpose: "The certificate that the server shows to etcd",
+    values: "the path of a PEM file",
+    setting: Some("server.etcd.cert"),
+};
+
+pub const SERVER_ETCD_KEY: Variable = Variable {
+    name: "TRANSOM_SERVER_ETCD_KEY",
+    purpose: "The key of that certificate",
+    values: "the path of a PEM file",
+    setting: Some("server.etcd.key"),
+};
+
+pub const SERVER_MAX_CONNECTIONS: Variable = Variable {
+    name: "TRANSOM_SERVER_MAX_CONNECTIONS",
+    purpose: "How many connections the server has open at once; others wait",
+    values: "a number, at least 1",
+    setting: Some("server.maxConnections"),
+};
+
+pub const SERVER_REGISTRIES: Variable = Variable {
+    name: "TRANSOM_SERVER_REGISTRIES",
+    purpose: "Mirrors, passwords and certificates of the registries that the server asks what images are for",
+    values: "the path of a YAML file in the form of k3s",
+    setting: Some("server.registries"),
+};
+
+pub const SERVER_SCHEDULERS: Variable = Variable {
+    name: "TRANSOM_SERVER_SCHEDULERS",
+    purpose: "Schedulers, beside the usual one, that pods can name in `spec.schedulerName`",
+    values: "names, with blanks between them; behind a name may stand `,packing=fill`, `,nodes=PERCENT` and how much \
+             a part of a score counts, such as `,images=5`: `taints`, `affinity`, `resources`, `balance`, `images`, \
+             `spread` or `neighbours`",
+    setting: Some("server.schedulers"),
+};
+
 pub const CONFIG: Variable = Variable {
     name: "TRANSOM_CONFIG",
     purpose: "The configuration file; it must exist",
@@ -132,7 +204,34 @@ pub const WT_SESSION: Variable = Variable {
     setting: None,
 };
 
-/// All of them, as the reference lists them.
+pub const KUBECONFIG: Variable = Variable {
+    name: "KUBECONFIG",
+    purpose: "Which cluster commands talk to, as for kubectl; of several files the first counts",
+    values: "a path",
+    setting: None,
+};
+
+pub const TOKEN: Variable = Variable {
+    name: "TRANSOM_TOKEN",
+    purpose: "The token with which this machine joins a cluster; `transom token create` makes one",
+    values: "a join token",
+    setting: None,
+};
+
+pub const HOME: Variable = Variable {
+    name: "HOME",
+    purpose: "Where `.kube/config` is looked for on Linux",
+    values: "a path",
+    setting: None,
+};
+
+pub const USERPROFILE: Variable = Variable {
+    name: "USERPROFILE",
+    purpose: "Where `.kube\\config` is looked for on Windows",
+    values: "a path",
+    setting: None,
+};
+
 pub const NOTIFY_SOCKET: Variable = Variable {
     name: "NOTIFY_SOCKET",
     purpose: "Where a service tells its supervisor that it is ready; set by the supervisor",
@@ -147,7 +246,12 @@ pub const FAULT: Variable = Variable {
     setting: None,
 };
 
+/// All of them, as the reference lists them.
 pub const ALL: &[&Variable] = &[
+    &KUBECONFIG,
+    &TOKEN,
+    &HOME,
+    &USERPROFILE,
     &NOTIFY_SOCKET,
     &FAULT,
     &OUTPUT,
@@ -156,6 +260,16 @@ pub const ALL: &[&Variable] = &[
     &PROGRESS,
     &LOG_LEVEL,
     &LOG_FORMAT,
+    &SERVER_DATA_DIR,
+    &SERVER_LISTEN,
+    &SERVER_NAMES,
+    &SERVER_STORE,
+    &SERVER_ETCD_CA,
+    &SERVER_ETCD_CERT,
+    &SERVER_ETCD_KEY,
+    &SERVER_MAX_CONNECTIONS,
+    &SERVER_REGISTRIES,
+    &SERVER_SCHEDULERS,
     &CONFIG,
     &ROOT,
     &NO_COLOR,

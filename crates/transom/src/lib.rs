@@ -8,15 +8,21 @@
 
 pub mod arguments;
 pub mod build_info;
+mod client;
+mod cluster;
 pub mod commands;
 pub mod context;
+mod control_plane;
 pub mod environment;
 pub mod failure;
 pub mod invocation;
 pub mod logging;
+mod long_running;
+mod node;
 pub mod output;
 pub mod programs;
 pub mod progress;
+mod registries;
 pub mod settings;
 pub mod suggestion;
 pub mod usage;

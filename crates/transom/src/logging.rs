@@ -107,6 +107,9 @@ impl fmt::Display for LogFilter {
     }
 }
 
+/// Answers of servers that are failures: whoever asked says so, with more words.
+const TOLD_ANYWAY: &str = ",kube_client::client::builder=off";
+
 /// Sends log events to stderr from now on. Once per process.
 pub fn start(
     filter: &LogFilter,
@@ -114,8 +117,12 @@ pub fn start(
     color: bool,
     progress: &Progress,
 ) -> anyhow::Result<()> {
+    let mut filter = filter.to_string();
+    if filter == LogFilter::DEFAULT {
+        filter.push_str(TOLD_ANYWAY);
+    }
     let events = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::builder().parse(filter.to_string())?)
+        .with_env_filter(EnvFilter::builder().parse(filter)?)
         .with_ansi(color)
         .with_writer(BesideProgress(progress.clone()));
     let started = match format {

@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::commands;
 use crate::failure::Exit;
 use crate::invocation::Invocation;
+use crate::node;
 
 /// What a name starts.
 type Entry = fn(&Invocation) -> Exit;
@@ -21,6 +22,9 @@ const PROGRAMS: &[(&str, Entry)] = &[
 
 /// Runs the program that the invocation names.
 pub fn run(invocation: &Invocation) -> Exit {
+    if let Some(exit) = node::attend(&invocation.arguments) {
+        return exit;
+    }
     entry_named(PROGRAMS, &invocation.program)(invocation)
 }
 

@@ -17,10 +17,10 @@ use crate::namespaces::Namespaces;
 use crate::wine::{PREFIX, Wine};
 
 /// How long a Windows host may take to boot.
-const WINDOWS_BOOT: Duration = Duration::from_mins(1);
+const WINDOWS_BOOT: Duration = Duration::from_mins(2);
 
 /// How long Wine may take to write its registry.
-const WINDOWS_SAVE: Duration = Duration::from_secs(10);
+const WINDOWS_SAVE: Duration = Duration::from_mins(1);
 
 /// Lays an empty disk over the machine's own. Arguments: host name, Wine folder or nothing, prefix.
 /// What an installed Transom has on this machine is not there on a new host, nor are the machine's own

@@ -15,11 +15,11 @@ use crate::init::SEARCH_PATH;
 use crate::lab::lock;
 use crate::namespaces::Scope;
 
-/// How long a program that is waited for may run, unless said otherwise.
-const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a program that is waited for may run, unless said otherwise. Long, because many wait by themselves.
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// How long a file may still be open for writing by others when its program is started.
-const FILE_CLOSES: Duration = Duration::from_secs(2);
+const FILE_CLOSES: Duration = Duration::from_secs(30);
 
 /// A program to be started on a host.
 #[derive(Debug, Clone)]
@@ -70,7 +70,7 @@ impl Host {
         }
     }
 
-    /// Runs a program to its end, at most 30 seconds.
+    /// Runs a program to its end, at most two minutes.
     pub fn run(&self, line: impl IntoIterator<Item = impl Into<String>>) -> Result<Output> {
         self.command(line).run()
     }

@@ -169,7 +169,7 @@ impl Host {
         // What is being forked right now may be missed by one look, not by one that finds nothing.
         eventually(
             "all processes of the host to stand still",
-            Duration::from_secs(10),
+            Duration::from_mins(1),
             || {
                 let moving: Vec<u32> = census::members(&namespaces)?
                     .into_iter()

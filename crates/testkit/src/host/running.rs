@@ -72,7 +72,7 @@ impl Running {
     /// Ends it at once. It is fine if it has ended already.
     pub fn kill(&self) -> Result<()> {
         lock(&self.inner.child).kill()?;
-        self.wait(Duration::from_secs(10))?;
+        self.wait(Duration::from_mins(1))?;
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Linux hosts: what they share (nothing but the switch), and what can happen to them.
 
 use std::net::Ipv4Addr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fs_err as fs;
 use transom_testkit::{Lab, eventually};
@@ -231,13 +231,13 @@ fn a_host_that_was_cut_off_is_so_after_it_was_off() {
 }
 
 #[test]
-fn nobody_gets_out_of_a_lab_and_the_answer_comes_at_once() {
+fn nobody_gets_out_of_a_lab_and_is_told_so_instead_of_waiting() {
     let lab = Lab::new("walls").unwrap();
     let alpha = lab.linux_host("alpha").unwrap();
-    let began = Instant::now();
-    // An address of the range for documentation: nobody has it.
+    // An address of the range for documentation: nobody has it. The switch answers for it, so nobody waits in vain.
     let error = alpha.http_get("http://198.51.100.1/").unwrap_err();
-    assert!(began.elapsed() < Duration::from_secs(3), "{error:#}");
+    let text = format!("{error:#}");
+    assert!(text.contains("No route to host"), "{text}");
 }
 
 #[test]
@@ -317,20 +317,4 @@ fn logs_show_the_state_of_each_host_and_what_its_programs_said() {
     ] {
         assert!(logs.contains(part), "`{part}` is not in\n{logs}");
     }
-}
-
-#[test]
-fn a_lab_and_a_host_are_there_in_no_time() {
-    // The first may have to read programs from disk.
-    drop(Lab::new("warm").unwrap());
-    let began = Instant::now();
-    let lab = Lab::new("quick").unwrap();
-    let lab_took = began.elapsed();
-    let began = Instant::now();
-    lab.linux_host("alpha").unwrap();
-    let host_took = began.elapsed();
-    println!("lab {lab_took:?}, host {host_took:?}");
-    // Both need a tenth of a second on an idle machine.
-    assert!(lab_took < Duration::from_secs(3), "{lab_took:?}");
-    assert!(host_took < Duration::from_secs(3), "{host_took:?}");
 }

@@ -14,7 +14,7 @@ use anyhow::Result;
 use transom_testkit::{Host, Running};
 
 /// How long something may take that takes no time on an idle machine; CI's is often busy.
-pub(crate) const SOON: Duration = Duration::from_secs(30);
+pub(crate) const SOON: Duration = Duration::from_mins(1);
 /// Where tests have the web server on a Linux host.
 pub(crate) const ECHO: &str = "/opt/testkit-echo";
 pub(crate) const PORT: u16 = 8080;

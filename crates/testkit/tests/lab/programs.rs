@@ -91,10 +91,7 @@ fn a_program_that_takes_too_long_is_killed_and_its_output_is_in_the_error() {
     let alpha = lab.linux_host("alpha").unwrap();
     let began = Instant::now();
     let command = alpha.command(["sh", "-c", "echo started; exec sleep 1000"]);
-    let error = command
-        .timeout(Duration::from_millis(300))
-        .run()
-        .unwrap_err();
+    let error = command.timeout(Duration::from_secs(5)).run().unwrap_err();
     assert!(began.elapsed() < SOON);
     assert!(
         format!("{error:#}").contains("stdout: started"),

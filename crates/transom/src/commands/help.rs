@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::context::Context;
 use crate::environment;
 use crate::failure::{Advice as _, Exit};
-use crate::settings::DESCRIPTIONS;
+use crate::settings::{DESCRIPTIONS, Usual};
 use crate::suggestion;
 
 const EXAMPLES: &str = "\
@@ -140,12 +140,13 @@ an error, and so is a configuration file that was named but does not exist.
     .to_owned();
     for setting in DESCRIPTIONS {
         let key = if setting.in_file { setting.key } else { "" };
+        let (Usual::Value(usual) | Usual::Words(usual)) = setting.default;
         let _ = writeln!(
             text,
-            "  {key:<12} {:<15} {:<20} {}",
+            "  {key:<21} {:<17} {:<30} {}",
             setting.flag,
             setting.variable.name,
-            setting.default.replace('`', "")
+            usual.replace('`', "")
         );
     }
     text

@@ -1,16 +1,30 @@
 //! The commands: nouns are folders, verbs are files, and a command's arguments and handler stand in
 //! one file. Invariant: handlers do no work of their own; they call the crates below and print.
 
+mod agent;
+mod apply;
 mod completion;
 mod config;
+mod delete;
 mod doctor;
+mod exec;
+mod explain;
+mod get;
 mod help;
+mod kubeconfig;
+mod logs;
 mod man;
 pub(crate) mod package;
 mod reference;
+mod registration;
 mod repository;
+mod server;
 pub(crate) mod service;
+mod simulate;
+mod token;
+mod top;
 mod tree;
+pub(crate) mod up;
 mod version;
 
 use std::ffi::OsString;
@@ -46,6 +60,20 @@ enum Command {
     Package(package::Package),
     #[command(visible_alias = "repo")]
     Repository(repository::Repository),
+    Up(up::Up),
+    Down(up::Down),
+    Server(server::Server),
+    Agent(agent::Agent),
+    Token(token::Token),
+    Kubeconfig(kubeconfig::Kubeconfig),
+    Get(get::Get),
+    Apply(apply::Apply),
+    Delete(delete::Delete),
+    Logs(logs::Logs),
+    Exec(exec::Exec),
+    Top(top::Top),
+    Explain(explain::Explain),
+    Simulate(simulate::Simulate),
     Service(service::Service),
     Doctor(doctor::Doctor),
     Config(config::Config),
@@ -53,6 +81,7 @@ enum Command {
     Completion(completion::Completion),
     Man(man::Man),
     Help(help::Help),
+    Hello(up::Hello),
     Reference(reference::Reference),
 }
 
@@ -61,6 +90,21 @@ impl Command {
         match self {
             Self::Package(command) => command.run(cx),
             Self::Repository(command) => command.run(cx),
+            Self::Up(command) => command.run(cx),
+            Self::Down(command) => command.run(cx),
+            Self::Hello(command) => command.run(cx),
+            Self::Server(command) => command.run(cx),
+            Self::Agent(command) => command.run(cx),
+            Self::Token(command) => command.run(cx),
+            Self::Kubeconfig(command) => command.run(cx),
+            Self::Get(command) => command.run(cx),
+            Self::Apply(command) => command.run(cx),
+            Self::Delete(command) => command.run(cx),
+            Self::Logs(command) => command.run(cx),
+            Self::Exec(command) => command.run(cx),
+            Self::Top(command) => command.run(cx),
+            Self::Explain(command) => command.run(cx),
+            Self::Simulate(command) => command.run(cx),
             Self::Service(command) => command.run(cx),
             Self::Doctor(command) => command.run(cx),
             Self::Config(command) => command.run(cx),
@@ -75,6 +119,22 @@ impl Command {
 
 /// How the overview of commands is ordered: title, then names.
 const GROUPS: &[(&str, &[&str])] = &[
+    (
+        "Cluster",
+        &[
+            "up",
+            "down",
+            "server",
+            "agent",
+            "token",
+            "kubeconfig",
+            "simulate",
+        ],
+    ),
+    (
+        "What runs in it",
+        &["get", "apply", "delete", "logs", "exec", "top", "explain"],
+    ),
     ("Software", &["package", "repository"]),
     ("This machine", &["doctor", "service"]),
     (

@@ -4,11 +4,13 @@
 mod age;
 mod color;
 mod listing;
+mod relay;
 mod table;
 
 pub use age::age;
 pub use color::{ColorMode, Colors};
 pub use listing::{Column, Document, Row, Shown};
+pub use relay::Relay;
 pub use table::{Cell, render_table};
 
 use std::io::{self, Write};

@@ -11,6 +11,7 @@ use serde_saphyr::{MessageFormatter as _, UserMessageFormatter};
 
 use crate::logging::{LogFilter, LogFormat};
 use crate::output::{ColorMode, Format};
+use crate::settings::server::ServerConfig;
 use crate::suggestion;
 
 /// No honest configuration is longer.
@@ -31,6 +32,8 @@ pub struct FileConfig {
     pub progress: Option<bool>,
     /// Log events on stderr
     pub log: Option<LogConfig>,
+    /// The API server, `transom server`
+    pub server: Option<ServerConfig>,
 }
 
 /// Log events on stderr.
@@ -271,7 +274,7 @@ mod tests {
         line 1, column 1: unknown key `registry`
         1 | registry: example.com
           | ^^^^^^^^
-        hint: known keys here: output, color, quiet, progress, log
+        hint: known keys here: output, color, quiet, progress, log, server
         ");
     }
 

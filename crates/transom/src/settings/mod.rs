@@ -3,9 +3,11 @@
 
 mod describe;
 mod file;
+pub mod server;
 
-pub use describe::{DESCRIPTIONS, Description};
+pub use describe::{DESCRIPTIONS, Description, Usual};
 pub use file::{FileConfig, FileError};
+pub use server::ServerSettings;
 
 use std::fmt;
 
@@ -30,6 +32,20 @@ pub const FILE_NAME: &str = "transom.yaml";
 pub struct Setting<T> {
     pub value: T,
     pub source: Source,
+}
+
+impl<T> Setting<T> {
+    /// The same, unless a flag that only some commands have says something else.
+    #[must_use]
+    pub fn overruled(self, flag: Option<T>, name: &'static str) -> Self {
+        match flag {
+            None => self,
+            Some(value) => Self {
+                value,
+                source: Source::Flag { name },
+            },
+        }
+    }
 }
 
 /// Where a value came from.
@@ -97,6 +113,7 @@ pub struct Settings {
     pub progress: Setting<bool>,
     pub log_level: Setting<LogFilter>,
     pub log_format: Setting<LogFormat>,
+    pub server: ServerSettings,
     pub root: Setting<Utf8PathBuf>,
     pub config: Setting<Utf8PathBuf>,
     /// Whether the configuration file exists; only one that nobody asked for may be missing.
@@ -150,6 +167,9 @@ impl Settings {
             (&environment::LOG_FORMAT, choice),
             log.format,
         )?;
+        let state = Layout::rooted(host, &places.root.value).state;
+        let usual_data = file_in(host, &state, "server");
+        let server = ServerSettings::resolve(&from, file.server.unwrap_or_default(), usual_data)?;
         Ok(Self {
             output,
             color,
@@ -157,6 +177,7 @@ impl Settings {
             progress,
             log_level,
             log_format,
+            server,
             root: places.root,
             config: places.config,
             config_exists,
@@ -186,7 +207,7 @@ impl Places {
             None,
             standard_root(host),
         )?;
-        let standard = file_in(host, &Layout::rooted(host, &root.value).config);
+        let standard = file_in(host, &Layout::rooted(host, &root.value).config, FILE_NAME);
         let config = from.choose_or(
             (options.config.clone(), "--config"),
             (&environment::CONFIG, path),
@@ -209,10 +230,10 @@ fn standard_root(host: Os) -> Utf8PathBuf {
 }
 
 /// Joined as the host writes it, which need not be how we would.
-fn file_in(host: Os, folder: &Utf8Path) -> Utf8PathBuf {
+fn file_in(host: Os, folder: &Utf8Path, name: &str) -> Utf8PathBuf {
     match host {
-        Os::Linux => format!("{folder}/{FILE_NAME}").into(),
-        Os::Windows => format!(r"{folder}\{FILE_NAME}").into(),
+        Os::Linux => format!("{folder}/{name}").into(),
+        Os::Windows => format!(r"{folder}\{name}").into(),
     }
 }
 

@@ -100,8 +100,8 @@ fn every_setting_is_described_with_its_own_variable() {
     for description in DESCRIPTIONS {
         assert_eq!(description.variable.setting, Some(description.key));
         let (value, source) = (description.effective)(&settings);
-        if *source == Source::Default && description.in_file {
-            assert_eq!(value, description.default, "{}", description.key);
+        if let (Source::Default, Usual::Value(usual)) = (source, description.default) {
+            assert_eq!(value, usual, "{}", description.key);
         }
     }
     let set = environment::ALL

@@ -16,6 +16,7 @@ fn each_value_is_shown_with_its_origin() {
     let mut settings = insta::Settings::clone_current();
     // How wide a column is depends on the length of the folder's name.
     settings.add_filter(" {3,}", "   ");
+    settings.add_filter("(Transom/var/lib|var/lib/transom)/", "[STATE]/");
     settings.bind(|| {
         insta::assert_snapshot!(outcome.transcript(), @"
         exit: 0
@@ -27,6 +28,16 @@ fn each_value_is_shown_with_its_origin() {
         progress   false   flag --no-progress
         log.level   error   file [ROOT]/my.yaml
         log.format   json   variable TRANSOM_LOG_FORMAT
+        server.dataDir   [ROOT]/[STATE]/server   default
+        server.listen   0.0.0.0:6443   default
+        server.names   default
+        server.store   local   default
+        server.etcd.ca   default
+        server.etcd.cert   default
+        server.etcd.key   default
+        server.maxConnections   10000   default
+        server.registries   default
+        server.schedulers   default
         root   [ROOT]   variable TRANSOM_ROOT
         config   [ROOT]/my.yaml   flag --config
         --- stderr

@@ -42,15 +42,29 @@ fn manual_pages_are_written_for_every_command() {
         .filter(|name| name.matches('-').count() < 2)
         .cloned()
         .collect();
-    insta::assert_snapshot!(nouns.join("\n"), @"
+    insta::assert_snapshot!(nouns.join("\n"), @r"
+    transom-agent.1
+    transom-apply.1
     transom-completion.1
     transom-config.1
+    transom-delete.1
     transom-doctor.1
+    transom-down.1
+    transom-exec.1
+    transom-explain.1
+    transom-get.1
     transom-help.1
+    transom-kubeconfig.1
+    transom-logs.1
     transom-man.1
     transom-package.1
     transom-repository.1
+    transom-server.1
     transom-service.1
+    transom-simulate.1
+    transom-token.1
+    transom-top.1
+    transom-up.1
     transom-version.1
     transom.1
     ");
@@ -63,7 +77,7 @@ fn manual_pages_are_written_for_every_command() {
 #[test]
 fn reference_pages_are_complete_and_repeatable() {
     let sandbox = Sandbox::new();
-    for page in ["cli", "config", "environment", "schema"] {
+    for page in ["cli", "config", "environment", "kubernetes", "schema"] {
         let outcome = sandbox.run(["reference", page]);
         assert_eq!(outcome.code(), 0, "{page}");
         let again = sandbox.finish(

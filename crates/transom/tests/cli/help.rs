@@ -7,10 +7,28 @@ fn without_a_command_the_overview_is_printed_on_stderr() {
     let outcome = Sandbox::new().run::<&str>([]);
     assert_eq!(outcome.code(), 2);
     assert_eq!(outcome.stdout, "");
-    insta::assert_snapshot!(outcome.stderr, @"
+    insta::assert_snapshot!(outcome.stderr, @r"
     Build, install, upgrade and run container clusters of Linux and Windows machines
 
     Usage: transom [OPTIONS] <COMMAND>
+
+    Cluster:
+      up          Start a cluster on this machine: API, scheduler, controllers and a node
+      down        Stop the cluster of `transom up` and remove everything of it
+      server      Run the Kubernetes API server, or look after its store
+      agent       Join a cluster and run its pods on this machine
+      token       Make, list and delete the tokens that machines join with
+      kubeconfig  Print the administrator's kubeconfig of the server on this machine
+      simulate    Simulate a cluster of many nodes: how fast it is, and how large its control plane gets
+
+    What runs in it:
+      get         Show objects of the cluster
+      apply       Create objects, or change them to what files say
+      delete      Delete objects of the cluster
+      logs        Show what containers print
+      exec        Run a program in a container of a pod
+      top         Show what nodes and pods use
+      explain     Say why the cluster decided as it did
 
     Software:
       package     Make packages, and choose those that are active on this node
@@ -43,7 +61,17 @@ fn every_command_explains_itself_with_examples() {
     let sandbox = Sandbox::new();
     let mut pages = String::new();
     for words in [
-        &["doctor"][..],
+        &["get"][..],
+        &["apply"],
+        &["delete"],
+        &["logs"],
+        &["exec"],
+        &["top"],
+        &["top", "nodes"],
+        &["top", "pods"],
+        &["explain"],
+        &["explain", "placement"],
+        &["doctor"],
         &["config"],
         &["config", "show"],
         &["config", "path"],

@@ -20,5 +20,7 @@ mod package_node;
 mod package_tree;
 #[cfg(test)]
 mod repository;
+#[cfg(test)]
+mod simulate;
 mod streams;
 mod version;

@@ -237,6 +237,28 @@ fn a_node_goes_through_its_generations() {
 }
 
 #[test]
+fn a_dry_run_changes_nothing_at_all() {
+    let node = TestNode::new(&[("a--1", json!({"bin/x": ""}))]);
+    for verb in [
+        &["activate", "a--1", "--dry-run"][..],
+        &["remove", "a--1", "--dry-run"],
+        &["gc", "--dry-run"],
+        &["setup", "--dry-run"],
+        &["uninstall", "--dry-run"],
+    ] {
+        node.succeed(verb);
+        assert!(!node.path("root").exists(), "{verb:?}");
+    }
+    node.succeed(&["activate", "a--1"]);
+    let refused = node.run(&["remove", "a--1", "--dry-run"]);
+    assert!(refused.stderr.contains("is active"), "{}", refused.stderr);
+    node.succeed(&["pin", "--dry-run"]);
+    let pinned = node.succeed(&["generations", "-o", "json"]).stdout;
+    assert!(pinned.contains("\"is_pinned\": false"), "{pinned}");
+    assert_eq!(node.run(&["unpin", "7", "--dry-run"]).code(), 1);
+}
+
+#[test]
 fn every_reason_against_an_activation_is_told_at_once() {
     let node = TestNode::new(&[
         (

@@ -2,8 +2,10 @@
 //! cables and processes. What is asserted is asserted on both systems, with the same unit file.
 #![cfg(target_os = "linux")]
 
+mod cluster;
 mod node;
 mod outages;
+mod parity;
 mod registered;
 mod web;
 
@@ -16,7 +18,7 @@ use transom_testkit::Lab;
 pub(crate) use node::{NEIGHBOUR, Node, Service, WEB};
 
 /// How long something may take that takes no time on an idle machine; CI's is often busy.
-pub(crate) const SOON: Duration = Duration::from_secs(30);
+pub(crate) const SOON: Duration = Duration::from_mins(1);
 
 /// A lab with a Linux host `alpha` and a Windows host `beta`, both with Transom on them.
 pub(crate) fn mixed_lab(name: &str) -> Result<(Lab, [Node; 2])> {

@@ -66,6 +66,10 @@ impl Node {
         };
         node.host.put_file(&transom, node.program())?;
         node.host.put_file(&echo, node.echo())?;
+        if node.host.os() == Os::Windows {
+            // Every Windows has one; Wine has not.
+            node.host.put_file(&echo, r"C:\windows\tar.exe")?;
+        }
         let neighbour = WEB_FILE.replace("8080", "8081");
         for (unit, file) in [(WEB, WEB_FILE), (NEIGHBOUR, &neighbour)] {
             node.host.write(&format!("{}/{unit}", node.units()), file)?;

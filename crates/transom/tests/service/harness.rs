@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::processes;
 
 /// The longest that anything here may take, even under Wine on a busy machine.
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Waits until `look` finds something, and says what was missing when it never does.
@@ -377,7 +377,7 @@ impl Drop for Machine {
         self.clean_up();
         if let Some(folder) = self.folder.take() {
             // On Windows the files of a process that is just ending cannot be removed yet.
-            let deadline = Instant::now() + Duration::from_secs(5);
+            let deadline = Instant::now() + LIMIT;
             while fs_err::remove_dir_all(folder.path()).is_err() && Instant::now() < deadline {
                 std::thread::sleep(PAUSE);
             }

@@ -28,7 +28,7 @@ fn a_unit_starts_after_what_it_comes_after_and_stops_before_it() {
 
 #[test]
 fn units_without_an_order_start_at_the_same_time() {
-    let slow = "[Service]\nType=oneshot\nExecStart={echo} act say:begun pause:800 say:done\n";
+    let slow = "[Service]\nType=oneshot\nExecStart={echo} act say:begun pause:5000 say:done\n";
     let machine = Machine::with(&[
         ("left.service", slow),
         ("right.service", slow),

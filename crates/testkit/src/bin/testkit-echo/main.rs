@@ -1,5 +1,5 @@
-//! A small web server and client: the workload of tests on both systems. It depends on nothing but
-//! the standard library and says on standard output what it does, one line each.
+//! A small web server and client: the workload of tests on both systems. It says on standard output what
+//! it does, one line each.
 //!
 //! ```text
 //! testkit-echo serve --port 8080 --name X [--ignore-input]   answers every request with X
@@ -9,8 +9,11 @@
 //!
 //! The server prints `listening on <address>`, tells `NOTIFY_SOCKET` that it is ready, and on
 //! `SIGTERM`, or when the pipe that is its input ends, prints `stopping` and exits with 0.
+//!
+//! By the name of `tar` it packs and unpacks, see `archive`.
 
 mod act;
+mod archive;
 mod ending;
 
 use std::io::{self, Read as _, Write as _};
@@ -22,7 +25,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 
 /// How long a peer may take.
-const TIMEOUT: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// The largest request or answer that is read.
 const LARGEST: u64 = 1 << 20;
 const USAGE: &str =
@@ -40,6 +43,9 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if archive::is_asked_for() {
+        return archive::run(&arguments);
+    }
     match arguments
         .iter()
         .map(String::as_str)

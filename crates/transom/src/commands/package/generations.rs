@@ -58,6 +58,10 @@ pub(super) struct Pin {
     /// Its number [default: the active one]
     number: Option<u64>,
 
+    /// Say what would be pinned, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+
     #[command(flatten)]
     pub(super) node: NodeOptions,
 }
@@ -68,6 +72,10 @@ pub(super) struct Pin {
 pub(super) struct Unpin {
     /// Its number
     number: u64,
+
+    /// Say whether it could be, and change nothing
+    #[arg(long)]
+    dry_run: bool,
 
     #[command(flatten)]
     pub(super) node: NodeOptions,
@@ -136,14 +144,19 @@ impl Rollback {
 impl Pin {
     pub(super) fn run(self, cx: &Context) -> anyhow::Result<Exit> {
         let node = self.node.open(cx)?;
-        let services = self.node.services(cx);
-        let session = self.node.begin(cx, &node, services.as_ref())?;
         let active = node.pointer()?.and_then(|pointer| pointer.active);
         let number = advised(
             self.number
                 .or(active)
                 .ok_or(transom_package::node::NodeError::NothingActive),
         )?;
+        if self.dry_run {
+            advised(node.generation(number))?;
+            cx.out.write(&format!("generation {number}\n"))?;
+            return Ok(Exit::Success);
+        }
+        let services = self.node.services(cx);
+        let session = self.node.begin(cx, &node, services.as_ref())?;
         advised(session.pin(number))?;
         self.node
             .remark(cx, &format!("generation {number} is pinned"));
@@ -154,9 +167,16 @@ impl Pin {
 impl Unpin {
     pub(super) fn run(self, cx: &Context) -> anyhow::Result<Exit> {
         let node = self.node.open(cx)?;
+        if self.dry_run {
+            advised(node.generation(self.number))?;
+            cx.out.write(&format!("generation {}\n", self.number))?;
+            return Ok(Exit::Success);
+        }
         let services = self.node.services(cx);
         let session = self.node.begin(cx, &node, services.as_ref())?;
         advised(session.unpin(self.number))?;
+        self.node
+            .remark(cx, &format!("generation {} is not pinned", self.number));
         Ok(Exit::Success)
     }
 }

@@ -67,13 +67,10 @@ impl Remove {
     pub(super) fn run(self, cx: &Context) -> anyhow::Result<Exit> {
         let node = self.node.open(cx)?;
         if self.dry_run {
-            let there: Vec<&PackageId> = self
-                .ids
-                .iter()
-                .filter(|id| node.contains(id).unwrap_or(false))
-                .collect();
-            for id in there {
-                cx.out.write(&format!("{id}\n"))?;
+            for id in &self.ids {
+                if advised(node.plan_removal(id))? {
+                    cx.out.write(&format!("{id}\n"))?;
+                }
             }
             return Ok(Exit::Success);
         }
@@ -95,14 +92,18 @@ impl Remove {
 impl Collect {
     pub(super) fn run(self, cx: &Context) -> anyhow::Result<Exit> {
         let node = self.node.open(cx)?;
-        let services = self.node.services(cx);
-        let session = self.node.begin(cx, &node, services.as_ref())?;
-        let collected = advised(session.collect(&Collection {
+        let collection = Collection {
             keep: self.keep,
             packages: !self.keep_packages,
             spare: std::collections::BTreeSet::new(),
-            dry_run: self.dry_run,
-        }))?;
+        };
+        let collected = if self.dry_run {
+            advised(node.plan_collection(&collection))?
+        } else {
+            let services = self.node.services(cx);
+            let session = self.node.begin(cx, &node, services.as_ref())?;
+            advised(session.collect(&collection))?
+        };
         cx.out.document(&Gone(&collected))?;
         Ok(Exit::Success)
     }

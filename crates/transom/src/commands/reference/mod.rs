@@ -4,6 +4,7 @@
 mod cli;
 mod config;
 mod environment;
+mod kubernetes;
 mod schema;
 
 use crate::context::Context;
@@ -29,6 +30,8 @@ enum Page {
     Config,
     /// Environment variables, as Markdown
     Environment,
+    /// Kubernetes kinds and what works of them, as Markdown
+    Kubernetes,
     /// The configuration file as a JSON schema
     Schema,
 }
@@ -39,6 +42,7 @@ impl Reference {
             Page::Cli => cli::render_page(),
             Page::Config => config::render_page(),
             Page::Environment => environment::render_page(),
+            Page::Kubernetes => kubernetes::render_page(),
             Page::Schema => schema::render_schema()?,
         };
         cx.out.write(&text)?;

@@ -1,13 +1,8 @@
 //! `daemon`: the supervisor itself, in the foreground or as a service of the system; `keeper`: the
 //! process that holds one service for it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-
 use anyhow::Context as _;
 use camino::Utf8PathBuf;
-use transom_host::service::{Ran, ServiceMain, StopToken, run_as_service};
-use transom_model::os::Os;
 use transom_supervisor::daemon::{Config, DaemonError};
 use transom_supervisor::logs::Rotation;
 use transom_supervisor::{daemon, keeper};
@@ -16,6 +11,7 @@ use super::{register, runtime, systemd};
 use crate::build_info::BuildInfo;
 use crate::context::Context;
 use crate::failure::{Advice as _, Exit};
+use crate::long_running::{self, Stop};
 
 /// Run the supervisor in the foreground
 #[derive(Debug, clap::Args)]
@@ -41,43 +37,9 @@ impl Daemon {
             .hint("use `transom service start UNIT`: it drives systemd here");
         }
         let config = self.config(cx)?;
-        // The service manager may call us on a thread of its own, and wants a number.
-        let failure: Arc<Mutex<Option<anyhow::Error>>> = Arc::default();
-        let noted = Arc::clone(&failure);
-        let console = Arc::new(AtomicBool::new(false));
-        let in_console = Arc::clone(&console);
-        let main: ServiceMain =
-            Box::new(
-                move |stop: StopToken| match supervise(config, &stop, &in_console) {
-                    Ok(()) => 0,
-                    Err(error) => {
-                        *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                        1
-                    }
-                },
-            );
-        // Windows lets a process wait for a service manager that never started it.
-        let ran = if cx.host == Os::Windows && !self.registered {
-            Ran::NotStartedByManager(main)
-        } else {
-            run_as_service(register::NAME, main)?
-        };
-        let code = match ran {
-            Ran::Finished(code) => code,
-            Ran::NotStartedByManager(main) => {
-                console.store(true, Ordering::Relaxed);
-                main(StopToken::new())
-            }
-        };
-        let failed = failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        match failed {
-            Some(error) => Err(error),
-            None if code == 0 => Ok(Exit::Success),
-            None => Ok(Exit::Failure),
-        }
+        long_running::run(cx, register::NAME, self.registered, move |stop| {
+            supervise(config, stop)
+        })
     }
 
     fn config(&self, cx: &Context) -> anyhow::Result<Config> {
@@ -97,18 +59,10 @@ impl Daemon {
     }
 }
 
-/// Runs the daemon. In a console there is no service manager to pass an interrupt on.
-fn supervise(config: Config, stop: &StopToken, console: &AtomicBool) -> anyhow::Result<()> {
-    let console = console.load(Ordering::Relaxed);
+fn supervise(config: Config, stop: &Stop) -> anyhow::Result<()> {
     runtime()?.block_on(async {
-        let ready = stop.clone();
-        let told = async {
-            tokio::select! {
-                () = stop.stopped() => {}
-                _ = tokio::signal::ctrl_c(), if console => {}
-            }
-        };
-        let ended = daemon::run(config, move || ready.ready(), told).await;
+        let ready = stop.token();
+        let ended = daemon::run(config, move || ready.ready(), stop.requested()).await;
         match ended {
             Err(error @ DaemonError::AlreadyRunning { .. }) => {
                 Err(error).hint("see it with `transom service status`")

@@ -1,28 +1,15 @@
 //! `install`, `uninstall`: the supervisor as a service of the system, so that it comes up at boot.
 
-use std::time::Duration;
-
-use anyhow::Context as _;
 use camino::{Utf8Path, Utf8PathBuf};
-use transom_host::access::{self, Access, AccessError, Privacy, Restricted};
-use transom_host::files::{self, Files as _};
-use transom_host::service::{
-    FailureActions, Native, Registration, ServiceError, ServiceManager as _, Start,
-};
-use transom_model::Os;
-use transom_model::layout::Layout;
+use transom_host::access::{self, Access, AccessError, Privacy};
 
 use super::systemd;
+use crate::commands::registration::{self, Role};
 use crate::context::Context;
 use crate::failure::{Advice as _, Exit};
 
 /// The name under which the system knows the supervisor.
 pub(super) const NAME: &str = "transom-supervisor";
-
-/// What has to run first: services listen and connect.
-const DEPENDENCIES: [&str; 2] = ["Tcpip", "Afd"];
-
-const START_LIMIT: Duration = Duration::from_mins(1);
 
 /// Register the supervisor with the system, so that it comes up at boot
 #[derive(Debug, clap::Args)]
@@ -50,34 +37,22 @@ impl Install {
             ))
             .hint("use `transom service enable UNIT`: it drives systemd here");
         }
-        let program = std::env::current_exe().context("could not find this program's own file")?;
-        let program = Utf8PathBuf::from_path_buf(program)
-            .map_err(|path| anyhow::anyhow!("the path `{}` is not Unicode", path.display()))?;
-        let registration = Registration {
-            name: NAME.to_owned(),
-            display: "Transom supervisor".to_owned(),
-            description: "Runs the services of this Transom node".to_owned(),
-            program,
-            arguments: ["service", "daemon", "--registered"]
-                .map(Into::into)
-                .to_vec(),
-            start: Start::Auto,
-            dependencies: DEPENDENCIES.map(Into::into).to_vec(),
-            failure: FailureActions {
-                restart_delays: [1, 5, 30].map(Duration::from_secs).to_vec(),
-                reset_after: Duration::from_hours(1),
-            },
-            user: None,
+        let role = Role {
+            name: NAME,
+            display: "Transom supervisor",
+            description: "Runs the services of this Transom node",
         };
-        let manager = advise(Native::connect())?;
-        close_folders(cx)?;
-        advise(manager.install(&registration))?;
-        cx.out
-            .remark(&format!("{NAME} is registered and comes up at boot"));
-        if self.now {
-            advise(manager.start(NAME, START_LIMIT))?;
-            cx.out.remark(&format!("{NAME} runs"));
+        let arguments = ["service", "daemon", "--registered"].map(Into::into);
+        let program = registration::own_program()?;
+        let wanted = registration::registration(cx.host, &role, program, arguments.to_vec());
+        let manager = registration::manager(
+            "have your init or container run `transom service daemon`; it needs nothing else",
+        )?;
+        registration::close_folders(cx)?;
+        for warning in open_unit_folders(&access::Native, &cx.layout.units) {
+            cx.out.warn(&warning);
         }
+        registration::install(cx, &manager, &wanted, self.now)?;
         Ok(Exit::Success)
     }
 }
@@ -85,42 +60,9 @@ impl Install {
 impl Uninstall {
     #[expect(clippy::unused_self, reason = "every verb is run the same way")]
     pub(super) fn run(self, cx: &Context) -> anyhow::Result<Exit> {
-        advise(advise(Native::connect())?.uninstall(NAME))?;
-        cx.out.remark(&format!("{NAME} is not registered any more"));
+        registration::uninstall(cx, NAME)?;
         Ok(Exit::Success)
     }
-}
-
-/// The folder that holds all of ours and inherits the access of the drive, which every user may write
-/// to. Linux has its places already, closed by the system.
-fn root_folder(os: Os, layout: &Layout) -> Option<Utf8PathBuf> {
-    match os {
-        Os::Linux => None,
-        Os::Windows => {
-            let (above, _) = layout.config.as_str().rsplit_once('\\')?;
-            Some(above.into())
-        }
-    }
-}
-
-/// Sees to it that nobody else can give the supervisor, which may do everything, a unit to run.
-fn close_folders(cx: &Context) -> anyhow::Result<()> {
-    if let Some(root) = root_folder(cx.host, &cx.layout) {
-        files::Native.create_dir_all(&root)?;
-        let restricted = access::Native
-            .restrict_to_owner(&root)
-            .with_context(|| format!("could not close `{root}` to other users"))
-            .hint("run this as an administrator")?;
-        if let Restricted::NotVerified { why } = restricted {
-            cx.out.warn(&format!(
-                "`{root}` may be open to other users, who could then run programs as the system: {why}"
-            ));
-        }
-    }
-    for warning in open_unit_folders(&access::Native, &cx.layout.units) {
-        cx.out.warn(&warning);
-    }
-    Ok(())
 }
 
 /// A warning for each unit folder that others may put units into, or that cannot be judged. Of a
@@ -162,15 +104,6 @@ fn nearest<'a>(
         })
 }
 
-fn advise<T>(result: Result<T, ServiceError>) -> anyhow::Result<T> {
-    match result {
-        Err(error @ ServiceError::NoServiceManager) => Err(error).hint(
-            "have your init or container run `transom service daemon`; it needs nothing else",
-        ),
-        other => Ok(other?),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use transom_host::access::fake::FakeAccess;
@@ -199,18 +132,5 @@ mod tests {
             let _ = access.restrict_to_owner(path.into()).unwrap();
         }
         assert!(open_unit_folders(&access, &units).is_empty());
-    }
-
-    #[test]
-    fn on_windows_one_folder_holds_all_of_ours() {
-        let layout = Layout::standard(Os::Windows);
-        let root = root_folder(Os::Windows, &layout).unwrap();
-        assert_eq!(root, r"C:\Transom");
-        let places = [&layout.software, &layout.state, &layout.run, &layout.logs];
-        for place in places.into_iter().chain(&layout.units) {
-            assert!(place.as_str().starts_with(r"C:\Transom\"), "{place}");
-        }
-        let linux = Layout::standard(Os::Linux);
-        assert_eq!(root_folder(Os::Linux, &linux), None);
     }
 }

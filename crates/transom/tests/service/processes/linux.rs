@@ -26,7 +26,7 @@ pub(crate) fn any_runs(program: &Path) -> bool {
 
 /// Kills every process that names `root` in its command line, until there is none.
 pub(crate) fn kill_below(root: &Path) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while Instant::now() < deadline {
         let pids = with_text(&root.display().to_string());
         if pids.is_empty() {

@@ -15,6 +15,7 @@ use camino::Utf8PathBuf;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use transom_model::package::PackageId;
+use transom_package::fault::sentence;
 use transom_package::node::{Node, NodeError, Outcome, Removed};
 
 use super::fetching::{self, RepositoryOptions};
@@ -170,10 +171,10 @@ impl From<NodeError> for Refusal {
         };
         let text = match &error {
             NodeError::Faults(faults) => {
-                let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+                let faults: Vec<String> = faults.iter().map(|fault| sentence(fault)).collect();
                 faults.join("; ")
             }
-            error => format!("{:#}", anyhow::anyhow!("{error}")),
+            error => sentence(error),
         };
         Self::new(status, text)
     }
