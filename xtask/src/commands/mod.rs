@@ -6,6 +6,7 @@ mod dist;
 mod fuzz;
 mod generate;
 mod real_windows;
+mod schema;
 mod test;
 mod tools;
 mod up;

@@ -1,29 +1,24 @@
-//! `cargo xtask up`: from a checkout to a running Transom, as far as there is one: the supervisor with
-//! a demo service, on a machine of its own below the cache folder. Running it again starts afresh with
-//! what was built.
+//! `cargo xtask up`: from a checkout to a running cluster of this machine, by the program that was built, with its files
+//! below the cache folder. Running it again replaces the cluster by one of what was built, with the same objects.
 
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::process::Command;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::Result;
 
 use crate::console;
 use crate::run;
 use crate::workspace::Workspace;
 
-/// How long the supervisor may take to come up or to end, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
-const DEMO: &str = "clock.service";
-
-/// Build Transom, show what this machine can do, and run the supervisor with a demo service
+/// Build Transom, show what this machine can do, and run a cluster with something to look at
 #[derive(Debug, clap::Args)]
 pub(crate) struct Up {
     /// Build with optimizations
     #[arg(long)]
     release: bool,
+    /// More for `transom up`, such as `-- --listen 0.0.0.0:6443`
+    #[arg(last = true, value_name = "OPTION")]
+    options: Vec<String>,
 }
 
 impl Up {
@@ -35,108 +30,46 @@ impl Up {
             build.arg("--release");
         }
         run::visibly(&mut build)?;
-        let transom = if self.release {
-            workspace.target.join("release/transom")
-        } else {
-            workspace.transom()
+        let cluster = Cluster {
+            transom: if self.release {
+                workspace.target.join("release/transom")
+            } else {
+                workspace.transom()
+            },
+            folder: workspace.target.join("up"),
         };
 
         console::heading("what this machine can do");
-        run::visibly(workspace.command(&transom).arg("doctor"))?;
+        run::visibly(workspace.command(&cluster.transom).arg("doctor"))?;
 
-        console::heading("the supervisor with a demo service");
-        let demo = Demo {
-            transom,
-            root: workspace.target.join("up"),
-        };
-        demo.end()?;
-        demo.install(&workspace.root.join("examples/services").join(DEMO))?;
-        demo.start()?;
-        demo.show(&["enable", "--now", DEMO])?;
-        demo.show(&["status", DEMO])?;
+        console::heading("a cluster of this machine");
+        // The one that runs may be of a program that is not there any more.
+        run::visibly(cluster.command("down").arg("--keep-data"))?;
+        run::visibly(cluster.command("up").args(&self.options))?;
 
         console::heading("next");
-        for words in ["logs -f clock", "restart clock", "list-units", "shutdown"] {
-            console::line(&format!("  {} service {words}", demo.prefix()));
-        }
+        let transom = cluster.transom.display();
+        let folder = cluster.folder.display();
+        console::line(&format!(
+            "  export KUBECONFIG={folder}/server/admin.kubeconfig"
+        ));
+        console::line(&format!("  {transom} get pods"));
+        console::line(&format!("  {transom} down --data-dir {folder}"));
         console::line("  cargo xtask test");
         Ok(())
     }
 }
 
-/// A machine of its own for the demo: everything below one folder.
-struct Demo {
+/// The cluster of a checkout: everything below one folder.
+struct Cluster {
     transom: PathBuf,
-    root: PathBuf,
+    folder: PathBuf,
 }
 
-impl Demo {
-    fn prefix(&self) -> String {
-        format!("{} --root {}", self.transom.display(), self.root.display())
-    }
-
-    fn service(&self, words: &[&str]) -> Command {
+impl Cluster {
+    fn command(&self, verb: &str) -> Command {
         let mut command = Command::new(&self.transom);
+        command.arg(verb).arg("--data-dir").arg(&self.folder);
         command
-            .arg("--root")
-            .arg(&self.root)
-            .arg("service")
-            .args(words);
-        command
-    }
-
-    fn show(&self, words: &[&str]) -> Result<()> {
-        run::visibly(&mut self.service(words))
-    }
-
-    fn is_running(&self) -> Result<bool> {
-        let mut status = self.service(&["status"]);
-        status.stdout(Stdio::null()).stderr(Stdio::null());
-        Ok(status.status().context("could not run transom")?.success())
-    }
-
-    /// Ends the supervisor of an earlier run, if there is one.
-    fn end(&self) -> Result<()> {
-        if self.is_running()? {
-            self.show(&["shutdown"])?;
-            self.wait("end", || Ok(!self.is_running()?))?;
-        }
-        Ok(())
-    }
-
-    fn install(&self, unit: &Path) -> Result<()> {
-        let folder = self.root.join("etc/systemd/system");
-        fs_err::create_dir_all(&folder)?;
-        fs_err::copy(unit, folder.join(DEMO))?;
-        Ok(())
-    }
-
-    /// Starts the supervisor so that it outlives this command.
-    fn start(&self) -> Result<()> {
-        let log = fs_err::File::create(self.root.join("supervisor.log"))?;
-        let (out, _) = log.into_parts();
-        self.service(&["daemon"])
-            .stdin(Stdio::null())
-            .stderr(out.try_clone()?)
-            .stdout(out)
-            .process_group(0)
-            .spawn()
-            .context("could not start the supervisor")?;
-        self.wait("come up", || self.is_running())
-    }
-
-    fn wait(&self, what: &str, done: impl Fn() -> Result<bool>) -> Result<()> {
-        let begun = Instant::now();
-        while !done()? {
-            if begun.elapsed() > PATIENCE {
-                bail!(
-                    "the supervisor did not {what} within {} s: see {}",
-                    PATIENCE.as_secs(),
-                    self.root.join("supervisor.log").display()
-                );
-            }
-            std::thread::sleep(LOOK_AGAIN);
-        }
-        Ok(())
     }
 }

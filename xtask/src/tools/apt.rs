@@ -10,15 +10,25 @@ use crate::run;
 use crate::workspace::Workspace;
 
 /// Tests on this machine: hosts in network namespaces, firewalls, processes, sources in git, archives of
-/// others, a fuzzer in C++.
+/// others, a fuzzer in C++; for the API a store of others, a web server to compare with, certificates that
+/// we did not make, client libraries in Python; for pods container runtimes of others, and something to run in them.
 const LINUX: &[&str] = &[
+    "busybox-static",
+    "containerd",
     "curl",
+    "docker.io",
+    "etcd-server",
     "g++",
     "gcc",
     "git",
     "iproute2",
     "nftables",
+    "nginx-light",
+    "openssl",
     "procps",
+    "python3",
+    "python3-pip",
+    "runc",
     "util-linux",
     "xz-utils",
     "zstd",

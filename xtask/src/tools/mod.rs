@@ -6,6 +6,7 @@
 mod apt;
 mod cargo_install;
 mod lock;
+mod python;
 mod stamp;
 mod windows_std;
 pub(crate) mod wine;
@@ -75,6 +76,9 @@ pub(crate) fn registry<'w>(
         tools.push(Box::new(wine::install::Wine::new(workspace)));
         tools.push(Box::new(wine::template::Template::new(workspace)));
         tools.push(Box::new(wine::winrun::Winrun::new(workspace)));
+    }
+    if wants(Purpose::Linux) {
+        tools.push(Box::new(python::Python::new(workspace)));
     }
     if wants(Purpose::Linux) || wants(Purpose::Wine) {
         tools.push(Box::new(cargo_install::CargoTool::nextest(workspace)));

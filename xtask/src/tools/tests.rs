@@ -130,6 +130,7 @@ fn an_empty_machine_misses_every_tool_of_ours() {
         Box::new(wine::install::Wine::new(&workspace)) as Box<dyn Tool + '_>,
         Box::new(wine::template::Template::new(&workspace)),
         Box::new(wine::winrun::Winrun::new(&workspace)),
+        Box::new(python::Python::new(&workspace)),
         Box::new(cargo_install::CargoTool::nextest(&workspace)),
         Box::new(cargo_install::CargoTool::deny(&workspace)),
     ] {

@@ -49,7 +49,7 @@ impl Builder<'_> {
         let built = self.build_in(package, &work, say);
         // Also after a failure: the log stays, and the next run sweeps what this cannot remove.
         if let Err(error) = Native.remove_tree(&work) {
-            say(Event::Warning(super::chain(&error)));
+            say(Event::Warning(crate::fault::sentence(&error)));
         }
         built
     }

@@ -15,7 +15,7 @@ use transom_model::os::Os;
 use transom_model::package::PackageId;
 
 use super::NodeError;
-use super::recover::sentence;
+use crate::fault::sentence;
 
 const FOLDER: &str = "check";
 /// What is kept of a check's output.

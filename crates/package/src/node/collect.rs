@@ -11,8 +11,8 @@ use camino::Utf8Path;
 
 use super::generations::{self, Note};
 use super::pointer::Pointer;
-use super::recover::sentence;
-use super::{NodeError, Session, manifest};
+use super::{Node, NodeError, Session, manifest};
+use crate::fault::sentence;
 
 /// What to collect.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,8 +23,6 @@ pub struct Collection {
     pub packages: bool,
     /// Packages that stay all the same: those that are about to become active.
     pub spare: BTreeSet<PackageId>,
-    /// Says what would go, and removes nothing.
-    pub dry_run: bool,
 }
 
 /// What was collected.
@@ -44,36 +42,40 @@ pub struct Kept {
     pub why: String,
 }
 
-impl Session<'_> {
-    /// Removes old generations and unused packages: never what is active, what was active before it,
-    /// what is pinned, or what somebody uses.
-    pub fn collect(&self, collection: &Collection) -> Result<Collected, NodeError> {
+impl Node {
+    /// What a collection would remove. Nothing is changed, and nobody is waited for.
+    pub fn plan_collection(&self, collection: &Collection) -> Result<Collected, NodeError> {
+        self.collect(collection, true)
+    }
+
+    fn collect(&self, collection: &Collection, dry_run: bool) -> Result<Collected, NodeError> {
+        let (files, places) = (self.files(), self.places());
         let pointer = self.pointer()?.unwrap_or_else(Pointer::never);
         let mut collected = Collected::default();
-        let numbers = generations::numbers(self.files, self.places)?;
+        let numbers = generations::numbers(files, places)?;
         let newest = numbers.len().saturating_sub(collection.keep);
         let mut staying = numbers[newest..].to_vec();
         for number in &numbers[..newest] {
             let is_needed = pointer.active == Some(*number)
                 || pointer.previous == Some(*number)
-                || generations::has(self.files, self.places, *number, Note::Pinned)?;
+                || generations::has(files, places, *number, Note::Pinned)?;
             if is_needed {
                 staying.push(*number);
                 continue;
             }
             let what = format!("generation {number}");
-            let folder = self.places.generation(*number);
-            if !self.try_to_discard(&what, &folder, collection.dry_run, &mut collected)? {
+            let folder = places.generation(*number);
+            if !self.try_to_discard(&what, &folder, dry_run, &mut collected)? {
                 staying.push(*number);
                 continue;
             }
-            if !collection.dry_run {
-                generations::forget(self.files, self.places, *number)?;
+            if !dry_run {
+                generations::forget(files, places, *number)?;
             }
             collected.generations.push(*number);
         }
         if collection.packages {
-            self.collect_packages(&staying, collection, &mut collected)?;
+            self.collect_packages(&staying, collection, dry_run, &mut collected)?;
         }
         Ok(collected)
     }
@@ -82,17 +84,19 @@ impl Session<'_> {
         &self,
         staying: &[u64],
         collection: &Collection,
+        dry_run: bool,
         collected: &mut Collected,
     ) -> Result<(), NodeError> {
+        let (files, places) = (self.files(), self.places());
         let mut needed = collection.spare.clone();
         for number in staying {
-            let manifest = manifest::read(self.files, self.places, *number)?;
+            let manifest = manifest::read(files, places, *number)?;
             needed.extend(manifest.into_iter().flat_map(|manifest| manifest.ids()));
         }
-        for id in self.node.packages()? {
-            let folder = self.places.package(&id);
+        for id in self.packages()? {
+            let folder = places.package(&id);
             if !needed.contains(&id)
-                && self.try_to_discard(id.as_str(), &folder, collection.dry_run, collected)?
+                && self.try_to_discard(id.as_str(), &folder, dry_run, collected)?
             {
                 collected.packages.push(id);
             }
@@ -112,8 +116,9 @@ impl Session<'_> {
             let what = what.to_owned();
             collected.in_use.push(Kept { what, why });
         };
+        let files = self.files();
         // Linux would let us take a running program's files away from it.
-        if let Holders::Known(holders) = self.files.holders(folder)
+        if let Holders::Known(holders) = files.holders(folder)
             && !holders.is_empty()
         {
             let holders = Holders::Known(holders);
@@ -123,7 +128,7 @@ impl Session<'_> {
         if dry_run {
             return Ok(true);
         }
-        match self.files.discard(folder) {
+        match files.discard(folder) {
             Ok(Discarded::Gone) => Ok(true),
             Ok(Discarded::Left { reason, .. }) => {
                 keep(sentence(&reason));
@@ -135,5 +140,13 @@ impl Session<'_> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+impl Session<'_> {
+    /// Removes old generations and unused packages: never what is active, what was active before it,
+    /// what is pinned, or what somebody uses.
+    pub fn collect(&self, collection: &Collection) -> Result<Collected, NodeError> {
+        self.node.collect(collection, false)
     }
 }

@@ -11,6 +11,7 @@ use super::places::Places;
 use super::pointer::{self, Pointer};
 use super::services::Services;
 use super::{NodeError, Session, is_there};
+use crate::fault::sentence;
 
 /// What a recovery found and did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -159,15 +160,4 @@ pub(super) fn orphans(
         }
     }
     Ok(orphans)
-}
-
-/// An error with all its causes in one line.
-pub(super) fn sentence(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        text = format!("{text}: {next}");
-        cause = next.source();
-    }
-    text
 }

@@ -4,8 +4,8 @@ use camino::Utf8Path;
 use transom_host::files::{Discarded, FileError, How, Kind, Staging, path};
 use transom_model::package::PackageId;
 
-use super::recover::sentence;
 use super::{Node, NodeError, Session, generations, is_there, load, manifest};
+use crate::fault::sentence;
 use crate::info::PackageInfo;
 
 /// What became of a package that was to be added.
@@ -49,6 +49,25 @@ impl Node {
 
     pub fn contains(&self, id: &PackageId) -> Result<bool, NodeError> {
         is_there(self.files(), &self.places().package(id))
+    }
+
+    /// Whether there is something to remove. What a generation needs is refused. Nothing is changed.
+    pub fn plan_removal(&self, id: &PackageId) -> Result<bool, NodeError> {
+        if let Some(active) = self.active()?
+            && active.contents.ids().any(|other| other == id)
+        {
+            return Err(NodeError::PackageActive { id: id.clone() });
+        }
+        for generation in generations::numbers(self.files(), self.places())? {
+            let manifest = manifest::read(self.files(), self.places(), generation)?;
+            if manifest.is_some_and(|manifest| manifest.contents.ids().any(|other| other == id)) {
+                return Err(NodeError::PackageKept {
+                    id: id.clone(),
+                    generation,
+                });
+            }
+        }
+        self.contains(id)
     }
 
     /// What a package asks of the node.
@@ -128,24 +147,11 @@ impl Session<'_> {
 
     /// Removes a package that no generation needs.
     pub fn remove(&self, id: &PackageId) -> Result<Removed, NodeError> {
-        if let Some(active) = self.active()?
-            && active.contents.ids().any(|other| other == id)
-        {
-            return Err(NodeError::PackageActive { id: id.clone() });
+        if self.node.plan_removal(id)? {
+            self.discard_package(id)
+        } else {
+            Ok(Removed::Absent)
         }
-        for generation in generations::numbers(self.files, self.places)? {
-            let manifest = manifest::read(self.files, self.places, generation)?;
-            if manifest.is_some_and(|manifest| manifest.contents.ids().any(|other| other == id)) {
-                return Err(NodeError::PackageKept {
-                    id: id.clone(),
-                    generation,
-                });
-            }
-        }
-        if !is_there(self.files, &self.places.package(id))? {
-            return Ok(Removed::Absent);
-        }
-        self.discard_package(id)
     }
 
     pub(super) fn discard_package(&self, id: &PackageId) -> Result<Removed, NodeError> {

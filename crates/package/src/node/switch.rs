@@ -16,9 +16,9 @@ use super::manifest::{self, Manifest};
 use super::places::SERVICES;
 use super::plan::ActivationPlan;
 use super::pointer::{self, Pointer};
-use super::recover::sentence;
 use super::services::{Services, ServicesError, in_start_order};
 use super::{NodeError, Session, check, generation, generations};
+use crate::fault::sentence;
 
 const LONGEST_UNIT: u64 = 1 << 20;
 

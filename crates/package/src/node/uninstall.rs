@@ -6,9 +6,9 @@ use serde::Serialize;
 use transom_host::files::{Access, Discarded, FileError, is_temporary, path};
 
 use super::pointer;
-use super::recover::sentence;
 use super::services::Services;
 use super::{NodeError, Places, Session, is_there};
+use crate::fault::sentence;
 
 /// The unit that wants all units of packages.
 const TARGET: &str = "# Made by transom.\n[Unit]\nDescription=All services of packages\n\n\

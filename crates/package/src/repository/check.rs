@@ -16,6 +16,7 @@ use super::names::{METADATA, MIRROR, PACKAGE_LISTS, PACKAGES, TIMESTAMP, below};
 use super::trust::Trusted;
 use super::{EditError, RepositoryError};
 use crate::download::{DigestError, Downloader, digest_file};
+use crate::fault::sentence;
 
 /// Something that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -51,7 +52,7 @@ pub async fn check(
         }
         Err(error) => {
             let mut report = Report::default();
-            report.add(METADATA, &chain(&error));
+            report.add(METADATA, &sentence(&error));
             return Ok(report);
         }
     };
@@ -111,7 +112,7 @@ impl Report {
             Ok(found) => self.bytes += found.length,
             Err(DigestError::Missing { .. }) if mirror => self.absent += 1,
             Err(DigestError::Missing { .. }) => self.add(&path, "it is missing"),
-            Err(error) => self.add(&path, &chain(&error)),
+            Err(error) => self.add(&path, &sentence(&error)),
         }
     }
 
@@ -137,21 +138,10 @@ impl Report {
                         self.add(&path, &message);
                     }
                 }
-                Err(error) => self.add(&path, &chain(&error)),
+                Err(error) => self.add(&path, &sentence(&error)),
             }
         }
     }
-}
-
-/// An error with all its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut messages = vec![error.to_string()];
-    let mut source = error.source();
-    while let Some(cause) = source {
-        messages.push(cause.to_string());
-        source = cause.source();
-    }
-    messages.join(": ")
 }
 
 /// Files below `packages`, `package_lists` and `metadata` that no metadata names, sorted. Metadata that

@@ -81,7 +81,6 @@ fn collection(keep: usize) -> Collection {
         keep,
         packages: true,
         spare: BTreeSet::new(),
-        dry_run: false,
     }
 }
 
@@ -106,18 +105,13 @@ fn old_generations_and_their_packages_go_and_what_is_needed_stays() {
             .rollback(Some(1), &Machine::switching())
             .expect("back");
         let spare = BTreeSet::from([id("new--1")]);
-        let plan = Collection {
-            dry_run: true,
+        let wanted = Collection {
             spare,
             ..collection(1)
         };
-        let planned = session.collect(&plan).expect("planned");
+        let planned = session.node().plan_collection(&wanted).expect("planned");
         assert_eq!(machine.names("root/packages").len(), 8);
-        let done = Collection {
-            dry_run: false,
-            ..plan
-        };
-        let collected = session.collect(&done).expect("collected");
+        let collected = session.collect(&wanted).expect("collected");
         assert_eq!(collected, planned);
         // The active one, the pinned one, and the last active one which is the newest too.
         assert_eq!(collected.generations, [3, 4, 5]);

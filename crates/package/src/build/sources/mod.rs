@@ -190,7 +190,7 @@ impl Sources for Fetcher {
         destination: &Utf8Path,
     ) -> Result<(), SourceFailure> {
         self.keep_checked_out(source, base, cache, destination)
-            .map_err(|error| SourceFailure::CheckOut(super::chain(&error)))
+            .map_err(|error| SourceFailure::CheckOut(crate::fault::sentence(&error)))
     }
 }
 

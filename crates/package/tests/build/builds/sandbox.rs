@@ -213,7 +213,7 @@ fn a_script_that_takes_too_long_is_ended_with_all_it_started() {
     let begun = Instant::now();
     let ran = tree.build_with(&["tool"], &options);
     assert!(ran.failure("tool").contains("was ended after"));
-    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert!(begun.elapsed() < Duration::from_mins(2));
     assert_eq!(processes_with(&marker), 0);
     assert!(!read("/proc/self/mounts".into()).contains(tree.folder.as_str()));
 }

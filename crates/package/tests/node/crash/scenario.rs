@@ -146,7 +146,6 @@ impl Scenario {
                     keep: 1,
                     packages: true,
                     spare: BTreeSet::new(),
-                    dry_run: false,
                 })?;
                 assert_eq!(collected.generations, [2]);
                 assert_eq!(collected.packages, ids(&["d--1"]));
