@@ -14,6 +14,8 @@ use crate::tools::{self, Purpose};
 use crate::workspace::{WINDOWS_TARGET, Workspace};
 
 const LINUX_TARGET: &str = "x86_64-unknown-linux-gnu";
+/// The profile of `Cargo.toml` that programs are shipped with, and the folder that cargo puts them into.
+const PROFILE: &str = "dist";
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Build release binaries for Linux and Windows, with checksums, into `dist/`
@@ -55,7 +57,8 @@ fn build_for_linux(workspace: &Workspace) -> Result<PathBuf> {
     cargo
         .args([
             "build",
-            "--release",
+            "--profile",
+            PROFILE,
             "--locked",
             "--package",
             "transom",
@@ -71,7 +74,11 @@ fn build_for_linux(workspace: &Workspace) -> Result<PathBuf> {
             ),
         );
     run::visibly(&mut cargo)?;
-    Ok(workspace.target.join(LINUX_TARGET).join("release/transom"))
+    Ok(workspace
+        .target
+        .join(LINUX_TARGET)
+        .join(PROFILE)
+        .join("transom"))
 }
 
 fn build_for_windows(workspace: &Workspace) -> Result<PathBuf> {
@@ -80,7 +87,8 @@ fn build_for_windows(workspace: &Workspace) -> Result<PathBuf> {
     cargo
         .args([
             "build",
-            "--release",
+            "--profile",
+            PROFILE,
             "--locked",
             "--package",
             "transom",
@@ -88,7 +96,7 @@ fn build_for_windows(workspace: &Workspace) -> Result<PathBuf> {
             WINDOWS_TARGET,
         ])
         // Our standard library for Windows carries no bitcode, which optimizing across crates needs.
-        .env("CARGO_PROFILE_RELEASE_LTO", "false")
+        .env("CARGO_PROFILE_DIST_LTO", "false")
         .env(
             "RUSTFLAGS",
             format!("{sysroot} {}", without_our_paths(workspace)),
@@ -97,7 +105,8 @@ fn build_for_windows(workspace: &Workspace) -> Result<PathBuf> {
     Ok(workspace
         .target
         .join(WINDOWS_TARGET)
-        .join("release/transom.exe"))
+        .join(PROFILE)
+        .join("transom.exe"))
 }
 
 /// The same sources give the same program wherever the checkout is.
