@@ -3,7 +3,7 @@
 
 use std::{fmt::Debug, time::Duration};
 
-use futures::StreamExt as _;
+use futures::{StreamExt as _, stream::BoxStream};
 use k8s_openapi::serde::de::DeserializeOwned;
 use kube::{
     Api, Resource,
@@ -21,38 +21,77 @@ pub(crate) async fn follow<K>(api: Api<K>, config: Config, mut take: impl FnMut(
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let path = api.resource_url().to_owned();
-    let begin = || Box::pin(watcher::watcher(api.clone(), config.clone()).default_backoff());
-    let mut events = begin();
-    let mut is_listing = true;
-    loop {
-        let event = if is_listing {
-            let Ok(event) = tokio::time::timeout(LIST, events.next()).await else {
-                tracing::warn!(path, limit = ?LIST, "a list was not answered and is asked for again");
-                events = begin();
-                continue;
-            };
-            event
-        } else {
-            events.next().await
-        };
-        let Some(event) = event else {
-            return;
-        };
-        match &event {
-            Ok(Event::Init) => is_listing = true,
-            // After a failure comes a pause, and then another beginning.
-            Ok(Event::InitDone) | Err(_) => is_listing = false,
-            Ok(_) => {}
-        }
-        match event {
-            Ok(event) => take(event),
-            Err(error) if is_expected(&error) => {
-                tracing::debug!(path, %error, "a watch begins anew");
-            }
-            Err(error) => tracing::warn!(path, %error, "a watch failed and is tried again"),
+    let mut following = Following::new(api, config);
+    while let Some(event) = following.next().await {
+        take(event);
+    }
+}
+
+/// A watch that goes on.
+pub(crate) struct Following<K> {
+    api: Api<K>,
+    config: Config,
+    events: BoxStream<'static, watcher::Result<Event<K>>>,
+    is_listing: bool,
+}
+
+impl<K> Following<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    pub(crate) fn new(api: Api<K>, config: Config) -> Self {
+        Self {
+            events: begin(&api, &config),
+            api,
+            config,
+            is_listing: true,
         }
     }
+
+    /// The next event; `None` means that something is wrong. Safe to drop while it waits.
+    pub(crate) async fn next(&mut self) -> Option<Event<K>> {
+        let path = self.api.resource_url().to_owned();
+        loop {
+            let event = if self.is_listing {
+                let Ok(event) = tokio::time::timeout(LIST, self.events.next()).await else {
+                    tracing::warn!(path, limit = ?LIST, "a list was not answered and is asked for again");
+                    self.events = begin(&self.api, &self.config);
+                    continue;
+                };
+                event
+            } else {
+                self.events.next().await
+            };
+            match event? {
+                Ok(event) => {
+                    match &event {
+                        Event::Init => self.is_listing = true,
+                        Event::InitDone => self.is_listing = false,
+                        _ => {}
+                    }
+                    return Some(event);
+                }
+                Err(error) => {
+                    // After a failure comes a pause, and then another beginning.
+                    self.is_listing = false;
+                    if is_expected(&error) {
+                        tracing::debug!(path, %error, "a watch begins anew");
+                    } else {
+                        tracing::warn!(path, %error, "a watch failed and is tried again");
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn begin<K>(api: &Api<K>, config: &Config) -> BoxStream<'static, watcher::Result<Event<K>>>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    watcher::watcher(api.clone(), config.clone())
+        .default_backoff()
+        .boxed()
 }
 
 /// A history that was forgotten, or a kind that is not served any more: both pass by themselves.

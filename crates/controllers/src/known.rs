@@ -17,7 +17,7 @@ use kube::{
 };
 use tokio::sync::watch;
 
-use crate::follow::follow;
+use crate::{follow::follow, shared::Shared};
 
 /// Where an object is. Objects of the cluster are in the namespace without a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -252,51 +252,99 @@ pub(crate) async fn keep<K, V>(
     config: Config,
     known: &Known<V>,
     read: impl Fn(K) -> Option<V>,
-    mut changed: impl FnMut(&Key, Option<&V>, Option<&V>),
+    changed: impl FnMut(&Key, Option<&V>, Option<&V>),
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     V: PartialEq,
 {
-    let mut seen: HashSet<Key> = HashSet::new();
-    follow(api, config, |event| match event {
-        Event::Init => seen.clear(),
-        Event::InitApply(object) => {
-            let key = Key::of(object.meta());
-            let version = version(object.meta());
-            if let Some(value) = read(object) {
-                seen.insert(key.clone());
-                tell(
-                    &key,
-                    known.put(&key, version, value, Source::List),
-                    &mut changed,
-                );
-            }
-        }
-        Event::InitDone => {
-            let seen = std::mem::take(&mut seen);
-            for key in known.keys() {
-                if !seen.contains(&key) {
-                    tell(&key, known.drop_unlisted(&key), &mut changed);
-                }
-            }
-            known.complete.send_replace(true);
-        }
-        Event::Apply(object) => {
-            let key = Key::of(object.meta());
-            let version = version(object.meta());
-            let change = match read(object) {
-                Some(value) => known.put(&key, version, value, Source::Watch),
-                None => known.remove(&key, version),
-            };
-            tell(&key, change, &mut changed);
-        }
-        Event::Delete(object) => {
-            let key = Key::of(object.meta());
-            let change = known.remove(&key, version(object.meta()));
-            tell(&key, change, &mut changed);
-        }
+    let mut keeper = Keeper::new(known, changed);
+    follow(api, config, |event| {
+        keeper.take(event, Resource::meta, &read);
     })
     .await;
+}
+
+/// The same from a watch that others share.
+pub(crate) async fn keep_shared<K, V>(
+    shared: &Shared<K>,
+    known: &Known<V>,
+    read: impl Fn(&K) -> Option<V>,
+    changed: impl FnMut(&Key, Option<&V>, Option<&V>),
+) where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    V: PartialEq,
+{
+    let mut keeper = Keeper::new(known, changed);
+    shared
+        .follow(|event| keeper.take(event, |object| object.meta(), |object| read(&object)))
+        .await;
+}
+
+/// Takes events into what is known.
+struct Keeper<'a, V, F> {
+    known: &'a Known<V>,
+    changed: F,
+    /// What the list that is being read has had so far.
+    seen: HashSet<Key>,
+}
+
+impl<'a, V, F> Keeper<'a, V, F>
+where
+    V: PartialEq,
+    F: FnMut(&Key, Option<&V>, Option<&V>),
+{
+    fn new(known: &'a Known<V>, changed: F) -> Self {
+        Self {
+            known,
+            changed,
+            seen: HashSet::new(),
+        }
+    }
+
+    fn take<T>(
+        &mut self,
+        event: Event<T>,
+        metadata: impl Fn(&T) -> &ObjectMeta,
+        read: impl Fn(T) -> Option<V>,
+    ) {
+        match event {
+            Event::Init => self.seen.clear(),
+            Event::InitApply(object) => {
+                let (key, version) = place(metadata(&object));
+                if let Some(value) = read(object) {
+                    let change = self.known.put(&key, version, value, Source::List);
+                    tell(&key, change, &mut self.changed);
+                    self.seen.insert(key);
+                }
+            }
+            Event::InitDone => {
+                let seen = std::mem::take(&mut self.seen);
+                for key in self.known.keys() {
+                    if !seen.contains(&key) {
+                        tell(&key, self.known.drop_unlisted(&key), &mut self.changed);
+                    }
+                }
+                self.known.complete.send_replace(true);
+            }
+            Event::Apply(object) => {
+                let (key, version) = place(metadata(&object));
+                let change = match read(object) {
+                    Some(value) => self.known.put(&key, version, value, Source::Watch),
+                    None => self.known.remove(&key, version),
+                };
+                tell(&key, change, &mut self.changed);
+            }
+            Event::Delete(object) => {
+                let (key, version) = place(metadata(&object));
+                tell(&key, self.known.remove(&key, version), &mut self.changed);
+            }
+        }
+    }
+}
+
+/// Where and when an object is.
+fn place(metadata: &ObjectMeta) -> (Key, u64) {
+    (Key::of(metadata), version(metadata))
 }
 
 fn tell<V>(

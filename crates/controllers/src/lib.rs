@@ -31,6 +31,7 @@ mod quota;
 mod replicasets;
 mod resources;
 mod roles;
+mod shared;
 mod statefulsets;
 mod supervise;
 mod telemetry;
@@ -41,8 +42,8 @@ mod workloads;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use k8s_openapi::jiff::Timestamp;
-use kube::Client;
+use k8s_openapi::{api::core::v1::Pod, jiff::Timestamp};
+use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 
 pub use certificates::{Signer, Unsigned};
@@ -52,7 +53,8 @@ pub use nodes::Patience;
 pub use telemetry::metrics;
 pub use tokens::secrets::TokenSigner;
 
-use supervise::Crew;
+use shared::Shared;
+use supervise::{Crew, keep_running};
 
 /// The lease of those who could run the controllers.
 const LEASE: &str = "kube-controller-manager";
@@ -89,7 +91,9 @@ pub async fn run(client: Client, options: Options, stop: CancellationToken) {
 async fn run_all(client: Client, options: Options, stop: CancellationToken) {
     let root_ca: Arc<str> = options.root_ca.into();
     let clock: workloads::Clock = Arc::new(Timestamp::now);
-    let mut crew = Crew::new(client, stop);
+    let mut crew = Crew::new(client.clone(), stop);
+    // Most controllers look at pods, and there are more of them than of anything else.
+    let seen = Shared::<Pod>::new();
     let authorities = Arc::clone(&root_ca);
     crew.add("accounts", move |client, stop| {
         accounts::run(client, Arc::clone(&authorities), stop).boxed()
@@ -97,7 +101,10 @@ async fn run_all(client: Client, options: Options, stop: CancellationToken) {
     crew.add("definitions", |client, stop| {
         definitions::run(client, stop).boxed()
     });
-    crew.add("garbage", |client, stop| garbage::run(client, stop).boxed());
+    let pods = seen.clone();
+    crew.add("garbage", move |client, stop| {
+        garbage::run(client, pods.clone(), stop).boxed()
+    });
     crew.add("namespaces", |client, stop| {
         namespaces::run(client, stop).boxed()
     });
@@ -108,16 +115,26 @@ async fn run_all(client: Client, options: Options, stop: CancellationToken) {
         });
     }
     if !options.without_workloads {
+        let pods = seen.clone();
         crew.add("workloads", move |client, stop| {
-            workloads::run(client, Arc::clone(&clock), stop).boxed()
+            workloads::run(client, pods.clone(), Arc::clone(&clock), stop).boxed()
         });
     }
     crew.add("roles", |client, stop| roles::run(client, stop).boxed());
     if let Some(registry) = options.registry {
+        let pods = seen.clone();
         crew.add("images", move |client, stop| {
-            images::run(client, Arc::clone(&registry), stop).boxed()
+            images::run(client, pods.clone(), Arc::clone(&registry), stop).boxed()
         });
     }
-    life::join(&mut crew, options.signer, options.patience);
-    crew.rest().await;
+    life::join(&mut crew, &seen, options.signer, options.patience);
+    // It goes on until the last of them has ended, who would otherwise take it for a failure.
+    let never = CancellationToken::new();
+    let watch = keep_running("pod-watch", &never, || {
+        seen.watch(Api::all(client.clone())).boxed()
+    });
+    tokio::select! {
+        () = crew.rest() => {}
+        () = watch => {}
+    }
 }

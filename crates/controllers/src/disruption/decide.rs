@@ -28,14 +28,15 @@ pub(super) struct PodFacts {
 }
 
 impl PodFacts {
-    pub(super) fn read(pod: Pod) -> Self {
-        let status = pod.status.unwrap_or_default();
-        let mut conditions = status.conditions.iter().flatten();
+    pub(super) fn read(pod: &Pod) -> Self {
+        let status = pod.status.iter();
+        let mut conditions = status.flat_map(|status| status.conditions.iter().flatten());
+        let metadata = &pod.metadata;
         Self {
-            namespace: pod.metadata.namespace.unwrap_or_default(),
-            name: pod.metadata.name.unwrap_or_default(),
-            labels: pod.metadata.labels.unwrap_or_default(),
-            controller: controller(pod.metadata.owner_references),
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+            labels: metadata.labels.clone().unwrap_or_default(),
+            controller: controller(metadata.owner_references.as_deref()),
             is_ready: conditions.any(|each| each.type_ == "Ready" && each.status == "True"),
             is_going: pod.metadata.deletion_timestamp.is_some(),
         }
@@ -43,9 +44,9 @@ impl PodFacts {
 }
 
 /// The owner that looks after an object.
-pub(super) fn controller(owners: Option<Vec<OwnerReference>>) -> Option<OwnerReference> {
+pub(super) fn controller(owners: Option<&[OwnerReference]>) -> Option<OwnerReference> {
     let mut owners = owners.into_iter().flatten();
-    owners.find(|owner| owner.controller == Some(true))
+    owners.find(|owner| owner.controller == Some(true)).cloned()
 }
 
 /// What a budget says from now on, and when to look again though nothing happened.

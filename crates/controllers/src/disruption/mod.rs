@@ -37,8 +37,9 @@ use self::{
 use crate::{
     announce::{Announcer, core},
     fault::{Fault, ask, found},
-    known::{Key, Known, keep},
+    known::{Key, Known, keep, keep_shared},
     queue::{Next, Queue},
+    shared::Shared,
 };
 
 const AT_ONCE: usize = 8;
@@ -98,6 +99,7 @@ fn is_built_in(owner: &OwnerReference) -> bool {
 }
 
 struct World {
+    shared_pods: Shared<Pod>,
     client: Client,
     budgets: Known<PodDisruptionBudget>,
     pods: Known<PodFacts>,
@@ -107,7 +109,7 @@ struct World {
     events: Announcer,
 }
 
-pub(crate) async fn run(client: Client, stop: CancellationToken) {
+pub(crate) async fn run(client: Client, pods: Shared<Pod>, stop: CancellationToken) {
     let kinds = [
         "Deployment",
         "ReplicaSet",
@@ -118,6 +120,7 @@ pub(crate) async fn run(client: Client, stop: CancellationToken) {
         events: Announcer::new(client.clone(), "controllermanager"),
         foreign: Foreign::new(client.clone()),
         client,
+        shared_pods: pods,
         budgets: Known::new(),
         pods: Known::new(),
         scales: kinds.map(|kind| (kind, Known::new())).into(),
@@ -166,9 +169,8 @@ impl World {
                 }
             },
         );
-        let pods = keep(
-            Api::<Pod>::all(self.client.clone()),
-            Config::default(),
+        let pods = keep_shared(
+            &self.shared_pods,
             &self.pods,
             |pod| Some(PodFacts::read(pod)),
             |key, old, new| {
@@ -214,7 +216,7 @@ impl World {
                     namespace: metadata.namespace.clone().unwrap_or_default(),
                     uid: metadata.uid.clone().unwrap_or_default(),
                     replicas,
-                    controller: controller(metadata.owner_references.clone()),
+                    controller: controller(metadata.owner_references.as_deref()),
                 })
             },
             |key, _, _| {

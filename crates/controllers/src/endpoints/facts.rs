@@ -46,9 +46,11 @@ pub(super) struct Port {
 }
 
 impl PodFacts {
-    pub(super) fn read(pod: Pod) -> Self {
-        let spec = pod.spec.unwrap_or_default();
-        let status = pod.status.unwrap_or_default();
+    pub(super) fn read(pod: &Pod) -> Self {
+        let (no_spec, no_status) = Default::default();
+        let spec = pod.spec.as_ref().unwrap_or(&no_spec);
+        let status = pod.status.as_ref().unwrap_or(&no_status);
+        let metadata = &pod.metadata;
         let ready = status
             .conditions
             .iter()
@@ -66,11 +68,11 @@ impl PodFacts {
         let sidecars = spec.init_containers.iter().flatten();
         let sidecars = sidecars.filter(|each| each.restart_policy.as_deref() == Some("Always"));
         Self {
-            namespace: pod.metadata.namespace.unwrap_or_default(),
-            name: pod.metadata.name.unwrap_or_default(),
-            uid: pod.metadata.uid.unwrap_or_default(),
-            labels: pod.metadata.labels.unwrap_or_default(),
-            is_going: pod.metadata.deletion_timestamp.is_some(),
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            labels: metadata.labels.clone().unwrap_or_default(),
+            is_going: metadata.deletion_timestamp.is_some(),
             has_ended: matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")),
             is_ready: ready.is_some_and(|condition| condition.status == "True"),
             turned: ready
@@ -82,9 +84,9 @@ impl PodFacts {
                 .chain(sidecars)
                 .flat_map(named_ports)
                 .collect(),
-            node: spec.node_name.filter(|name| !name.is_empty()),
-            hostname: spec.hostname.filter(|name| !name.is_empty()),
-            subdomain: spec.subdomain,
+            node: spec.node_name.clone().filter(|name| !name.is_empty()),
+            hostname: spec.hostname.clone().filter(|name| !name.is_empty()),
+            subdomain: spec.subdomain.clone(),
             addresses,
         }
     }

@@ -31,8 +31,9 @@ use self::{
 };
 use crate::{
     fault::{Fault, ask, found},
-    known::{Key, Known, keep},
+    known::{Key, Known, keep, keep_shared},
     queue::{Next, Queue},
+    shared::Shared,
 };
 
 const AT_ONCE: usize = 8;
@@ -41,6 +42,7 @@ const GATHER: Duration = Duration::from_millis(50);
 const ZONE: &str = "topology.kubernetes.io/zone";
 
 struct World {
+    shared_pods: Shared<Pod>,
     client: Client,
     services: Known<Service>,
     /// In groups by their node.
@@ -53,9 +55,10 @@ struct World {
     queue: Queue<Key>,
 }
 
-pub(crate) async fn run(client: Client, stop: CancellationToken) {
+pub(crate) async fn run(client: Client, pods: Shared<Pod>, stop: CancellationToken) {
     let world = World {
         client,
+        shared_pods: pods,
         services: Known::new(),
         pods: Known::grouped(|pod| pod.node.clone()),
         nodes: Known::new(),
@@ -142,9 +145,8 @@ impl World {
             },
             |key, _, _| self.queue.add(key.clone()),
         );
-        let pods = keep(
-            Api::<Pod>::all(self.client.clone()),
-            all(),
+        let pods = keep_shared(
+            &self.shared_pods,
             &self.pods,
             |pod| Some(PodFacts::read(pod)),
             |_, old, new| self.pod_changed(old, new),

@@ -44,7 +44,7 @@ fn pod(number: usize, change: impl Fn(&mut Value)) -> Arc<PodFacts> {
     });
     change(&mut value);
     Arc::new(PodFacts::read(
-        serde_json::from_value::<Pod>(value).unwrap(),
+        &serde_json::from_value::<Pod>(value).unwrap(),
     ))
 }
 

@@ -13,8 +13,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     announce::{Announcer, core},
     fault::{Fault, ask},
-    known::{Key, Known, keep},
+    known::{Key, Known, keep, keep_shared},
     queue::{Next, Queue},
+    shared::Shared,
 };
 
 const AT_ONCE: usize = 8;
@@ -31,6 +32,7 @@ struct Needy {
 type Owner = Option<String>;
 
 struct World {
+    shared_pods: Shared<Pod>,
     client: Client,
     pods: Known<Needy>,
     claims: Known<Owner>,
@@ -38,10 +40,11 @@ struct World {
     events: Announcer,
 }
 
-pub(crate) async fn run(client: Client, stop: CancellationToken) {
+pub(crate) async fn run(client: Client, pods: Shared<Pod>, stop: CancellationToken) {
     let world = World {
         events: Announcer::new(client.clone(), "ephemeral-volume-controller"),
         client,
+        shared_pods: pods,
         pods: Known::new(),
         claims: Known::new(),
         queue: Queue::new(),
@@ -62,20 +65,20 @@ pub(crate) async fn run(client: Client, stop: CancellationToken) {
 }
 
 /// A pod that needs claims. One that goes needs none any more.
-fn read(pod: Pod) -> Option<Needy> {
+fn read(pod: &Pod) -> Option<Needy> {
     if pod.metadata.deletion_timestamp.is_some() {
         return None;
     }
-    let name = pod.metadata.name?;
-    let volumes = pod.spec?.volumes.into_iter().flatten();
+    let name = pod.metadata.name.as_ref()?;
+    let volumes = pod.spec.as_ref()?.volumes.iter().flatten();
     let claims: Vec<_> = volumes
         .filter_map(|volume| {
-            let template = volume.ephemeral?.volume_claim_template?;
-            Some((format!("{name}-{}", volume.name), template))
+            let template = volume.ephemeral.as_ref()?.volume_claim_template.as_ref()?;
+            Some((format!("{name}-{}", volume.name), template.clone()))
         })
         .collect();
     (!claims.is_empty()).then_some(Needy {
-        uid: pod.metadata.uid.unwrap_or_default(),
+        uid: pod.metadata.uid.clone().unwrap_or_default(),
         claims,
     })
 }
@@ -117,17 +120,11 @@ fn claim(
 
 impl World {
     async fn news(&self) {
-        let pods = keep(
-            Api::<Pod>::all(self.client.clone()),
-            Config::default(),
-            &self.pods,
-            read,
-            |key, _, new| {
-                if new.is_some() {
-                    self.queue.add(key.clone());
-                }
-            },
-        );
+        let pods = keep_shared(&self.shared_pods, &self.pods, read, |key, _, new| {
+            if new.is_some() {
+                self.queue.add(key.clone());
+            }
+        });
         let claims = keep(
             Api::<PersistentVolumeClaim>::all(self.client.clone()),
             Config::default(),

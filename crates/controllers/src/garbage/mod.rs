@@ -14,16 +14,18 @@ mod watches;
 
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use self::collector::Collector;
+use crate::shared::Shared;
 
 const AT_ONCE: usize = 20;
 
-pub(crate) async fn run(client: Client, stop: CancellationToken) {
+pub(crate) async fn run(client: Client, pods: Shared<Pod>, stop: CancellationToken) {
     let collector = Arc::new(Collector::new(client));
-    let news = watches::keep(&collector);
+    let news = watches::keep(&collector, &pods);
     let look = |uid| collector.look(uid);
     let work = collector.queue.drive("garbage", AT_ONCE, &stop, look);
     tokio::select! {

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::runtime::watcher::{Config, Event};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -16,6 +17,7 @@ use super::{
 use crate::{
     follow::follow,
     resources::{Deletable, Metadata, discover},
+    shared::{Shared, map},
 };
 
 /// How often the kinds are asked for though no definition changed.
@@ -24,13 +26,13 @@ const REDISCOVERY: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_secs(2);
 
 /// Keeps the watches. It returns only if one of them ended, which none should.
-pub(super) async fn keep(collector: &Arc<Collector>) {
+pub(super) async fn keep(collector: &Arc<Collector>, pods: &Shared<Pod>) {
     let mut tasks = JoinSet::new();
     let mut watched: HashMap<Arc<Deletable>, AbortHandle> = HashMap::new();
     loop {
         let pause = match discover(&collector.client).await {
             Ok(found) => {
-                adjust(collector, found, &mut tasks, &mut watched);
+                adjust(collector, pods, found, &mut tasks, &mut watched);
                 REDISCOVERY
             }
             Err(fault) => {
@@ -57,6 +59,7 @@ pub(super) async fn keep(collector: &Arc<Collector>) {
 /// Begins to watch what is new and forgets what is not served any more.
 fn adjust(
     collector: &Arc<Collector>,
+    pods: &Shared<Pod>,
     found: Vec<Deletable>,
     tasks: &mut JoinSet<()>,
     watched: &mut HashMap<Arc<Deletable>, AbortHandle>,
@@ -74,7 +77,7 @@ fn adjust(
         .collect();
     collector.set_kinds(&wanted, &new);
     for resource in new {
-        let task = watch(Arc::clone(collector), Arc::clone(&resource));
+        let task = watch(Arc::clone(collector), pods.clone(), Arc::clone(&resource));
         watched.insert(resource, tasks.spawn(task));
     }
     watched.retain(|resource, task| {
@@ -87,35 +90,43 @@ fn adjust(
     });
 }
 
-async fn watch(collector: Arc<Collector>, resource: Arc<Deletable>) {
-    let objects = resource.objects::<Metadata>(&collector.client, None);
+async fn watch(collector: Arc<Collector>, pods: Shared<Pod>, resource: Arc<Deletable>) {
     let mut seen: HashSet<Uid> = HashSet::new();
     let is_definition = resource.api.group == "apiextensions.k8s.io";
-    follow(objects, Config::default(), |event| {
+    let mut take = |event: Event<ObjectMeta>| {
         // Also after the first list: a kind may have been defined since the kinds were asked for.
         if is_definition && matches!(event, Event::Apply(_) | Event::Delete(_) | Event::InitDone) {
             collector.definitions.notify_one();
         }
         match event {
             Event::Init => seen.clear(),
-            Event::InitApply(object) => {
-                if let Some(node) = Node::read(&resource, object.metadata) {
+            Event::InitApply(metadata) => {
+                if let Some(node) = Node::read(&resource, metadata) {
                     seen.insert(Arc::clone(&node.uid));
                     collector.put(node);
                 }
             }
             Event::InitDone => collector.seen_all(&resource, &std::mem::take(&mut seen)),
-            Event::Apply(object) => {
-                if let Some(node) = Node::read(&resource, object.metadata) {
+            Event::Apply(metadata) => {
+                if let Some(node) = Node::read(&resource, metadata) {
                     collector.put(node);
                 }
             }
-            Event::Delete(object) => {
-                if let Some(uid) = object.metadata.uid {
+            Event::Delete(metadata) => {
+                if let Some(uid) = metadata.uid {
                     collector.remove(&resource, &uid);
                 }
             }
         }
-    })
-    .await;
+    };
+    if resource.is_pod() {
+        pods.follow(|event| take(map(event, |pod| pod.metadata.clone())))
+            .await;
+    } else {
+        let objects = resource.objects::<Metadata>(&collector.client, None);
+        follow(objects, Config::default(), |event| {
+            take(map(event, |object| object.metadata));
+        })
+        .await;
+    }
 }

@@ -34,8 +34,9 @@ use self::{
 };
 use crate::{
     fault::{Fault, ask, found},
-    known::{Key, Known, keep},
+    known::{Key, Known, keep, keep_shared},
     queue::{Next, Queue},
+    shared::Shared,
 };
 
 const AT_ONCE: usize = 8;
@@ -145,6 +146,7 @@ impl Users {
 }
 
 struct World {
+    shared_pods: Shared<Pod>,
     client: Client,
     registry: Arc<dyn Registry>,
     pods: Known<PodFacts>,
@@ -153,9 +155,15 @@ struct World {
     queue: Queue<Item>,
 }
 
-pub(crate) async fn run(client: Client, registry: Arc<dyn Registry>, stop: CancellationToken) {
+pub(crate) async fn run(
+    client: Client,
+    pods: Shared<Pod>,
+    registry: Arc<dyn Registry>,
+    stop: CancellationToken,
+) {
     let world = World {
         client,
+        shared_pods: pods,
         registry,
         pods: Known::new(),
         images: Known::new(),
@@ -188,11 +196,10 @@ impl World {
     }
 
     async fn news(&self) {
-        let pods = keep(
-            Api::<Pod>::all(self.client.clone()),
-            Config::default(),
+        let pods = keep_shared(
+            &self.shared_pods,
             &self.pods,
-            |pod| PodFacts::read(&pod),
+            PodFacts::read,
             |key, old, new| self.pod_changed(key, old, new),
         );
         let images = keep(

@@ -75,21 +75,26 @@ pub(super) struct PodFacts {
 
 impl PodFacts {
     /// A pod that has a node and has not ended.
-    pub(super) fn read(pod: Pod) -> Option<Self> {
-        let spec = pod.spec?;
-        let status = pod.status.unwrap_or_default();
-        if matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")) {
+    pub(super) fn read(pod: &Pod) -> Option<Self> {
+        let spec = pod.spec.as_ref()?;
+        let status = pod.status.as_ref();
+        let phase = status.and_then(|status| status.phase.as_deref());
+        if matches!(phase, Some("Succeeded" | "Failed")) {
             return None;
         }
-        let mut tolerations = spec.tolerations.unwrap_or_default();
-        tolerations.retain(|each| matches!(each.effect.as_deref(), None | Some("" | NO_EXECUTE)));
-        let mut conditions = status.conditions.iter().flatten();
+        let counts =
+            |each: &&Toleration| matches!(each.effect.as_deref(), None | Some("" | NO_EXECUTE));
+        let tolerations = spec.tolerations.iter().flatten().filter(counts);
+        let mut conditions = status
+            .into_iter()
+            .flat_map(|status| status.conditions.iter().flatten());
+        let metadata = &pod.metadata;
         Some(Self {
-            namespace: pod.metadata.namespace.unwrap_or_default(),
-            name: pod.metadata.name.unwrap_or_default(),
-            uid: pod.metadata.uid.unwrap_or_default(),
-            node: spec.node_name.filter(|name| !name.is_empty())?,
-            tolerations,
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            node: spec.node_name.clone().filter(|name| !name.is_empty())?,
+            tolerations: tolerations.cloned().collect(),
             is_ready: conditions.any(|each| each.type_ == "Ready" && each.status == "True"),
             is_going: pod.metadata.deletion_timestamp.is_some(),
         })

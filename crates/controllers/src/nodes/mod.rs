@@ -35,8 +35,9 @@ use self::{
 use crate::{
     announce::{Announcer, core},
     fault::Fault,
-    known::{Key, Known, keep},
+    known::{Key, Known, keep, keep_shared},
     queue::{Next, Queue},
+    shared::Shared,
 };
 
 const AT_ONCE: usize = 16;
@@ -64,6 +65,7 @@ impl Default for Patience {
 const LEASES: &str = "kube-node-lease";
 
 struct World {
+    shared_pods: Shared<Pod>,
     client: Client,
     patience: Patience,
     nodes: Known<NodeFacts>,
@@ -92,8 +94,14 @@ struct Sign {
     is_told: bool,
 }
 
-pub(crate) async fn run(client: Client, patience: Patience, stop: CancellationToken) {
+pub(crate) async fn run(
+    client: Client,
+    pods: Shared<Pod>,
+    patience: Patience,
+    stop: CancellationToken,
+) {
     let world = World {
+        shared_pods: pods,
         nodes: Known::new(),
         leases: Known::new(),
         pods: Known::grouped(|pod| Some(pod.node.clone())),
@@ -155,9 +163,8 @@ impl World {
                 }
             },
         );
-        let pods = keep(
-            Api::<Pod>::all(self.client.clone()),
-            Config::default(),
+        let pods = keep_shared(
+            &self.shared_pods,
             &self.pods,
             PodFacts::read,
             |key, old, new| match (old, new) {

@@ -19,18 +19,18 @@ pub(super) struct PodFacts {
 }
 
 impl PodFacts {
-    pub(super) fn read(pod: Pod) -> Self {
-        let phase = pod.status.and_then(|status| status.phase);
+    pub(super) fn read(pod: &Pod) -> Self {
+        let status = pod.status.as_ref();
+        let phase = status.and_then(|status| status.phase.as_deref());
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+        let metadata = &pod.metadata;
         Self {
-            namespace: pod.metadata.namespace.unwrap_or_default(),
-            name: pod.metadata.name.unwrap_or_default(),
-            uid: pod.metadata.uid.unwrap_or_default(),
-            node: pod
-                .spec
-                .and_then(|spec| spec.node_name)
-                .filter(|name| !name.is_empty()),
-            created: pod.metadata.creation_timestamp.map(|time| time.0),
-            has_ended: matches!(phase.as_deref(), Some("Succeeded" | "Failed")),
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            node: node.filter(|name| !name.is_empty()),
+            created: metadata.creation_timestamp.as_ref().map(|time| time.0),
+            has_ended: matches!(phase, Some("Succeeded" | "Failed")),
             is_going: pod.metadata.deletion_timestamp.is_some(),
         }
     }

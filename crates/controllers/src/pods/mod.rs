@@ -26,8 +26,9 @@ use tokio_util::sync::CancellationToken;
 use self::decide::{Cause, NodeFacts, PodFacts, cause};
 use crate::{
     fault::{Fault, ask, fetch, found},
-    known::{Key, Known, keep},
+    known::{Key, Known, keep, keep_shared},
     queue::{Next, Queue},
+    shared::Shared,
 };
 
 const AT_ONCE: usize = 8;
@@ -48,6 +49,7 @@ enum Item {
 }
 
 struct World {
+    shared_pods: Shared<Pod>,
     client: Client,
     /// In groups by their node.
     pods: Known<PodFacts>,
@@ -57,9 +59,10 @@ struct World {
     queue: Queue<Item>,
 }
 
-pub(crate) async fn run(client: Client, stop: CancellationToken) {
+pub(crate) async fn run(client: Client, pods: Shared<Pod>, stop: CancellationToken) {
     let world = World {
         client,
+        shared_pods: pods,
         pods: Known::grouped(|pod| pod.node.clone()),
         nodes: Known::new(),
         ended: Mutex::default(),
@@ -86,9 +89,8 @@ impl World {
     }
 
     async fn news(&self) {
-        let pods = keep(
-            Api::<Pod>::all(self.client.clone()),
-            Config::default(),
+        let pods = keep_shared(
+            &self.shared_pods,
             &self.pods,
             |pod| Some(PodFacts::read(pod)),
             |key, old, new| self.pod_changed(key, old, new),

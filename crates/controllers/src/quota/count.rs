@@ -127,7 +127,7 @@ mod tests {
                 value[name][inner] = each.clone();
             }
         }
-        Arc::new(Usage::of_pod(serde_json::from_value(value).unwrap()))
+        Arc::new(Usage::of_pod(&serde_json::from_value(value).unwrap()))
     }
 
     fn used(spec: &Value, objects: &[Arc<Usage>]) -> Value {

@@ -25,8 +25,9 @@ use self::{
 };
 use crate::{
     fault::{Fault, ask, found},
-    known::{Key, Known, keep},
+    known::{Key, Known, keep, keep_shared},
     queue::{Next, Queue},
+    shared::Shared,
 };
 
 const AT_ONCE: usize = 4;
@@ -36,6 +37,7 @@ const GATHER: Duration = Duration::from_millis(200);
 const SETTLE: Duration = Duration::from_millis(500);
 
 struct World {
+    shared_pods: Shared<Pod>,
     client: Client,
     quotas: Known<ResourceQuota>,
     pods: Known<Arc<Usage>>,
@@ -47,10 +49,11 @@ struct World {
     queue: Queue<Key>,
 }
 
-pub(crate) async fn run(client: Client, stop: CancellationToken) {
+pub(crate) async fn run(client: Client, pods: Shared<Pod>, stop: CancellationToken) {
     let world = World {
         kinds: Kinds::new(client.clone()),
         client,
+        shared_pods: pods,
         quotas: Known::new(),
         pods: Known::new(),
         services: Known::new(),
@@ -130,9 +133,8 @@ impl World {
             },
         );
         let uses = Mutex::new(Uses::default());
-        let pods = keep(
-            Api::<Pod>::all(self.client.clone()),
-            Config::default(),
+        let pods = keep_shared(
+            &self.shared_pods,
             &self.pods,
             |pod| {
                 let mut uses = uses.lock().unwrap_or_else(PoisonError::into_inner);

@@ -43,21 +43,25 @@ impl Usage {
         }
     }
 
-    pub(super) fn of_pod(pod: Pod) -> Self {
+    pub(super) fn of_pod(pod: &Pod) -> Self {
         let mut usage = Self::of_one("pods");
-        let spec = pod.spec.unwrap_or_default();
+        let empty = PodSpec::default();
+        let spec = pod.spec.as_ref().unwrap_or(&empty);
         usage.scopes = Some(Scopes {
             is_terminating: spec.active_deadline_seconds.is_some(),
-            is_best_effort: is_best_effort(&spec),
-            crosses_namespaces: crosses_namespaces(&spec),
+            is_best_effort: is_best_effort(spec),
+            crosses_namespaces: crosses_namespaces(spec),
             priority_class: spec.priority_class_name.clone().unwrap_or_default(),
         });
-        let phase = pod.status.and_then(|status| status.phase);
-        if matches!(phase.as_deref(), Some("Succeeded" | "Failed")) {
+        let phase = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.phase.as_deref());
+        if matches!(phase, Some("Succeeded" | "Failed")) {
             usage.amounts.remove("pods");
             return usage;
         }
-        for (name, amount) in of_spec(&spec, true) {
+        for (name, amount) in of_spec(spec, true) {
             if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage")
                 || name.starts_with("hugepages-")
             {
@@ -65,7 +69,7 @@ impl Usage {
             }
             usage.amounts.insert(format!("requests.{name}"), amount);
         }
-        for (name, amount) in of_spec(&spec, false) {
+        for (name, amount) in of_spec(spec, false) {
             if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") {
                 usage.amounts.insert(format!("limits.{name}"), amount);
             }

@@ -29,8 +29,9 @@ use self::claims::{Remark, class_of, class_of_volume, plan_claim};
 use crate::{
     announce::{Announcer, core},
     fault::{Fault, ask, fetch, found},
-    known::{Key, Known, keep},
+    known::{Key, Known, keep, keep_shared},
     queue::{Next, Queue},
+    shared::Shared,
 };
 
 const AT_ONCE: usize = 8;
@@ -44,6 +45,7 @@ enum Item {
 }
 
 struct World {
+    shared_pods: Shared<Pod>,
     client: Client,
     /// Those that are not bound, in groups by their class.
     claims: Known<PersistentVolumeClaim>,
@@ -56,10 +58,11 @@ struct World {
     events: Announcer,
 }
 
-pub(crate) async fn run(client: Client, stop: CancellationToken) {
+pub(crate) async fn run(client: Client, pods: Shared<Pod>, stop: CancellationToken) {
     let world = World {
         events: Announcer::new(client.clone(), "persistentvolume-controller"),
         client,
+        shared_pods: pods,
         claims: Known::grouped(|claim| {
             let is_bound = claims::has_annotation(&claim.metadata, claims::BIND_COMPLETED);
             (!is_bound).then(|| class_of(claim))
@@ -97,21 +100,22 @@ pub(crate) async fn run(client: Client, stop: CancellationToken) {
 }
 
 /// The claims that a pod keeps in use. One without a node, or that ended, uses none.
-fn claims_of(pod: Pod) -> Option<Vec<String>> {
-    let spec = pod.spec?;
-    let status = pod.status.unwrap_or_default();
-    let has_ended = matches!(status.phase.as_deref(), Some("Succeeded" | "Failed"));
-    if has_ended || spec.node_name.is_none_or(|name| name.is_empty()) {
+fn claims_of(pod: &Pod) -> Option<Vec<String>> {
+    let spec = pod.spec.as_ref()?;
+    let phase = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.phase.as_deref());
+    let has_ended = matches!(phase, Some("Succeeded" | "Failed"));
+    if has_ended || spec.node_name.as_ref().is_none_or(String::is_empty) {
         return None;
     }
-    let pod = pod.metadata.name.unwrap_or_default();
-    let claims: Vec<String> = spec
-        .volumes
-        .into_iter()
-        .flatten()
-        .filter_map(|volume| match volume.persistent_volume_claim {
-            Some(source) => Some(source.claim_name),
-            None => volume.ephemeral.map(|_| format!("{pod}-{}", volume.name)),
+    let pod = pod.metadata.name.as_deref().unwrap_or_default();
+    let volumes = spec.volumes.iter().flatten();
+    let claims: Vec<String> = volumes
+        .filter_map(|volume| match &volume.persistent_volume_claim {
+            Some(source) => Some(source.claim_name.clone()),
+            None => (volume.ephemeral.as_ref()).map(|_| format!("{pod}-{}", volume.name)),
         })
         .collect();
     (!claims.is_empty()).then_some(claims)
@@ -168,17 +172,11 @@ impl World {
             },
             |key, _, _| self.look_at_claims_of(&key.name),
         );
-        let users = keep(
-            Api::<Pod>::all(self.client.clone()),
-            Config::default(),
-            &self.users,
-            claims_of,
-            |key, old, _| {
-                for name in old.into_iter().flatten() {
-                    self.queue.add(Item::Claim(Key::new(&key.namespace, name)));
-                }
-            },
-        );
+        let users = keep_shared(&self.shared_pods, &self.users, claims_of, |key, old, _| {
+            for name in old.into_iter().flatten() {
+                self.queue.add(Item::Claim(Key::new(&key.namespace, name)));
+            }
+        });
         tokio::join!(claims, volumes, classes, users);
     }
 
@@ -304,11 +302,7 @@ impl World {
         }
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
         let pods = fetch(pods.list(&ListParams::default())).await?;
-        if pods
-            .into_iter()
-            .filter_map(claims_of)
-            .any(|used| uses(&used))
-        {
+        if pods.iter().filter_map(claims_of).any(|used| uses(&used)) {
             return Ok(());
         }
         let mut free = claim.clone();

@@ -43,7 +43,9 @@ use crate::{
     follow::follow,
     jobs,
     queue::{Next, Queue},
-    replicasets, statefulsets,
+    replicasets,
+    shared::{Shared, map},
+    statefulsets,
 };
 
 /// How many objects of one kind are worked on at once.
@@ -141,10 +143,10 @@ impl World {
 }
 
 /// Runs the controllers of workloads until `stop`, or until one of their parts ends.
-pub(crate) async fn run(client: Client, clock: Clock, stop: CancellationToken) {
+pub(crate) async fn run(client: Client, pods: Shared<Pod>, clock: Clock, stop: CancellationToken) {
     let (events, publisher) = events::events();
     let world = Arc::new(World::new(client.clone(), clock, events));
-    let mut watches = watch_all(&world);
+    let mut watches = watch_all(&world, pods);
     watches.spawn(publisher.run(client));
     let known = tokio::select! {
         known = stop.run_until_cancelled(world.complete()) => known.is_some(),
@@ -161,10 +163,10 @@ pub(crate) async fn run(client: Client, clock: Clock, stop: CancellationToken) {
 }
 
 /// Begins to follow everything that matters.
-fn watch_all(world: &Arc<World>) -> JoinSet<()> {
+fn watch_all(world: &Arc<World>, pods: Shared<Pod>) -> JoinSet<()> {
     let mut all = JoinSet::new();
     let tasks = &mut all;
-    watch(tasks, world, |world| &world.pods, routes::pod);
+    watch_pods(tasks, world, pods);
     watch(
         tasks,
         world,
@@ -264,6 +266,19 @@ async fn drive(
     queue(&world)
         .drive(name, AT_ONCE, &stop, |key| work(Arc::clone(&world), key))
         .await;
+}
+
+/// The same as for other kinds, from the watch that all controllers share.
+fn watch_pods(tasks: &mut JoinSet<()>, world: &Arc<World>, pods: Shared<Pod>) {
+    let world = Arc::clone(world);
+    tasks.spawn(async move {
+        pods.follow(|event| {
+            for change in world.pods.take(map(event, Arc::unwrap_or_clone)) {
+                routes::pod(&world, &change);
+            }
+        })
+        .await;
+    });
 }
 
 /// Keeps an index up to date, and has looked at what a change is about.
