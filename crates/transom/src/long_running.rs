@@ -3,13 +3,18 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use transom_host::footprint;
 use transom_host::process;
 use transom_host::service::{Ran, ServiceMain, StopToken, run_as_service};
 use transom_model::os::Os;
 
 use crate::context::Context;
 use crate::failure::Exit;
+
+/// How long those who have just begun are busy with what they do only once.
+const SETTLE: Duration = Duration::from_secs(2);
 
 /// Runs `work` under the name of a service. `registered` says that a Windows service manager started this
 /// process.
@@ -75,9 +80,15 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Says that the work is being done now.
+    /// Says that the work is being done now. A little later, what only the start needed is given back.
     pub(crate) fn ready(&self) {
         self.token.ready();
+        std::thread::spawn(|| {
+            std::thread::sleep(SETTLE);
+            if let Err(error) = footprint::give_back() {
+                tracing::debug!(%error, "the memory of the start could not be given back");
+            }
+        });
     }
 
     /// The handle for whoever must say it later.

@@ -7,9 +7,9 @@ mod linux;
 mod windows;
 
 #[cfg(target_os = "linux")]
-pub use linux::resident;
+pub use linux::{give_back, resident};
 #[cfg(windows)]
-pub use windows::resident;
+pub use windows::{give_back, resident};
 
 #[cfg(test)]
 mod tests {
@@ -25,5 +25,13 @@ mod tests {
             "{before} and then {after} with {} more",
             used.len()
         );
+    }
+
+    #[test]
+    fn what_is_given_back_is_there_again_when_it_is_needed() {
+        let used = vec![7_u8; 1 << 20];
+        give_back().unwrap();
+        assert!(used.iter().all(|byte| *byte == 7));
+        assert!(resident().unwrap() > 0);
     }
 }

@@ -1,14 +1,14 @@
 //! As Windows counts it: the working set.
 #![expect(
     unsafe_code,
-    reason = "the working set is read through a raw Win32 call"
+    reason = "the working set is read and emptied through raw Win32 calls"
 )]
 
 use std::io;
 use std::mem::size_of;
 
 use windows::Win32::System::ProcessStatus::{K32GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS};
-use windows::Win32::System::Threading::GetCurrentProcess;
+use windows::Win32::System::Threading::{GetCurrentProcess, SetProcessWorkingSetSize};
 
 /// Bytes of this process that are in memory.
 pub fn resident() -> io::Result<u64> {
@@ -20,4 +20,11 @@ pub fn resident() -> io::Result<u64> {
     // SAFETY: the pseudo handle of this process is always valid, and the structure names its own size.
     unsafe { K32GetProcessMemoryInfo(GetCurrentProcess(), &raw mut counters, size) }.ok()?;
     Ok(counters.WorkingSetSize as u64)
+}
+
+/// Gives back what was needed to start and is not needed to go on. What is used again comes back by itself.
+pub fn give_back() -> io::Result<()> {
+    // SAFETY: the pseudo handle of this process is always valid; the largest numbers together ask for emptying.
+    unsafe { SetProcessWorkingSetSize(GetCurrentProcess(), usize::MAX, usize::MAX) }?;
+    Ok(())
 }
