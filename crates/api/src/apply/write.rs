@@ -218,11 +218,10 @@ pub fn keep_times(live: &Value, new: &mut Value) {
     if !same {
         return;
     }
-    let entries = before.clone();
-    let mut restored = new.clone();
-    set_entries(&mut restored, entries);
-    if restored == *live {
-        *new = restored;
+    let (before, after) = (before.clone(), after.clone());
+    set_entries(new, before);
+    if *new != *live {
+        set_entries(new, after);
     }
 }
 

@@ -167,7 +167,15 @@ async fn answer(
         Some(Target::Resource(place)) => place,
         target => return plain(api, request, target.as_ref(), user).await,
     };
-    let kinds = api.registry.kinds();
+    let mut kinds = api.registry.kinds();
+    if kinds
+        .resource(&place.group, &place.version, &place.plural)
+        .is_none()
+    {
+        // It may have been defined by a request that was answered before this one was sent.
+        api.catch_up().await?;
+        kinds = api.registry.kinds();
+    }
     let Some(kind) = kinds.resource(&place.group, &place.version, &place.plural) else {
         return Err(absent(api, request, &place, user));
     };

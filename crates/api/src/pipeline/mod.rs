@@ -13,7 +13,7 @@ mod part;
 mod services;
 mod update;
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use transom_store::{LeaseId, Transaction};
@@ -42,12 +42,13 @@ pub(crate) struct Write {
 }
 
 /// The object in the form of its stored version.
-pub(crate) fn to_storage(kind: &Kind, value: &Value) -> Value {
+pub(crate) fn to_storage<'a>(kind: &Kind, value: &'a Value) -> Cow<'a, Value> {
+    let Some((_, to_stored)) = kind.conversion else {
+        return Cow::Borrowed(value);
+    };
     let mut stored = value.clone();
-    if let Some((_, to_stored)) = kind.conversion {
-        to_stored(&mut stored);
-    }
-    stored
+    to_stored(&mut stored);
+    Cow::Owned(stored)
 }
 
 /// A stored object in the form that was asked for.

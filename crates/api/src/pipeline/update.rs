@@ -176,17 +176,20 @@ fn count_generation(kind: &Kind, current: &Value, wanted: &mut Value) {
         !matches!(field, "metadata" | "kind" | "apiVersion")
             && (field != "status" || !kind.has_status())
     };
-    let count = |value: &Value| -> Vec<(String, Value)> {
-        let map = value.as_object().cloned().unwrap_or_default();
-        map.into_iter()
-            .filter(|(field, _)| is_wanted(field))
-            .collect()
-    };
-    if count(current) != count(wanted) {
-        let generation = current["metadata"]["generation"]
-            .as_i64()
-            .unwrap_or_default()
-            + 1;
-        object::set_metadata(wanted, "generation", Some(generation.into()));
+    if wanted_fields(current, is_wanted).eq(wanted_fields(wanted, is_wanted)) {
+        return;
     }
+    let generation = current["metadata"]["generation"]
+        .as_i64()
+        .unwrap_or_default()
+        + 1;
+    object::set_metadata(wanted, "generation", Some(generation.into()));
+}
+
+fn wanted_fields<'a>(
+    value: &'a Value,
+    is_wanted: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    let fields = value.as_object().into_iter().flatten();
+    fields.filter(move |(field, _)| is_wanted(field))
 }

@@ -276,7 +276,11 @@ impl Server {
         if tokio::time::timeout(FAREWELL, &mut upkeep).await.is_err() {
             upkeep.abort();
         }
-        self.feed.abort();
+        // It holds the store, which somebody may open again as soon as this returns.
+        if !self.feed.is_finished() {
+            self.feed.abort();
+            let _ = self.feed.await;
+        }
         match broken {
             Some(reason) => Err(StartError::Broken { reason }),
             None => served.map_err(|source| StartError::Listen { address, source }),

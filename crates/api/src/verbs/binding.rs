@@ -29,6 +29,8 @@ pub(super) async fn bind(api: &Api, call: &Call) -> Result<Reply, ApiError> {
     if !faults.is_empty() {
         return Err(ApiError::invalid("", "Binding", &call.path.name, &faults));
     }
+    // What admission looks at must be as new as the request.
+    api.catch_up().await?;
     let binding = pipeline::admit_request(api, call, binding)?;
     let now = object::time(api.now());
     change::change(api, call, |stored| {
