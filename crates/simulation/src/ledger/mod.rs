@@ -172,17 +172,10 @@ impl Ledger {
         self.change(|state| state.set_lives(nodes, true))
     }
 
-    /// The name of one of those that run, which is not chosen again.
+    /// The name of one of those that run, which is not chosen again. It counts as going from now on: whoever waits
+    /// until all is whole must not find it so before the watch tells of the deletion.
     pub(crate) fn choose(&self, number: u64) -> Option<String> {
-        let mut state = self.state();
-        let count = u64::try_from(state.running.len()).ok()?;
-        let place = usize::try_from(number.checked_rem(count)?).ok()?;
-        let name = state.running.get(place).cloned()?;
-        let mut entry = state.pods.remove(&name)?;
-        entry.is_chosen = true;
-        state.choose_from(&name, &mut entry);
-        state.pods.insert(name.clone(), entry);
-        Some(name)
+        self.change(|state| state.choose(number))
     }
 
     /// Names of pods on a node that are not on their way out.
@@ -256,6 +249,21 @@ impl State {
         errand
     }
 
+    fn choose(&mut self, number: u64) -> Option<String> {
+        let count = u64::try_from(self.running.len()).ok()?;
+        let place = usize::try_from(number.checked_rem(count)?).ok()?;
+        let name = self.running.get(place).cloned()?;
+        let before = self.pods.remove(&name)?;
+        let mut entry = Entry {
+            is_chosen: true,
+            ..before.clone()
+        };
+        self.count(Some(&before), &entry);
+        self.choose_from(&name, &mut entry);
+        self.pods.insert(name.clone(), entry);
+        Some(name)
+    }
+
     fn forget(&mut self, name: &str) {
         let Some(mut entry) = self.pods.remove(name) else {
             return;
@@ -269,13 +277,13 @@ impl State {
     fn counts_of(&self, entry: &Entry) -> Counts {
         let is_bound = entry.node.is_some();
         let lives = entry.node.is_some_and(|node| self.lives[node]);
-        let is_here = !entry.is_going;
+        let is_here = !entry.is_going && !entry.is_chosen;
         Counts {
             pods: usize::from(is_here),
             bound: usize::from(is_here && is_bound),
             running: usize::from(is_here && lives && entry.is_running),
             upgraded: usize::from(is_here && lives && entry.is_running && entry.is_upgraded),
-            going: usize::from(entry.is_going),
+            going: usize::from(!is_here),
         }
     }
 

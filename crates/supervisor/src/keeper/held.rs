@@ -2,7 +2,9 @@
 
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read};
 use std::sync::Arc;
+use std::sync::mpsc as threads;
 use std::thread;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 use transom_host::process::{Delivered, Exit, Process, Processes, Scope, Spawn, SpawnError};
@@ -12,6 +14,9 @@ use crate::control::protocol::Whom;
 use crate::engine::{Role, RunId};
 use crate::logs::{LONGEST_LOG_LINE, LogWriter, Stream};
 use crate::unit::Signal;
+
+/// How long the end of a process is kept back for its last words. Whoever inherited its output may hold on to it.
+const LAST_WORDS: Duration = Duration::from_millis(250);
 
 pub(super) struct Held {
     pub process: Arc<dyn Process>,
@@ -32,13 +37,14 @@ impl Held {
         let process: Arc<dyn Process> = Arc::from(processes.spawn(spawn)?);
         let pid = process.identity().pid;
         let stdin = process.take_stdin();
+        let (carrier, carried) = threads::channel();
         if let Some(pipe) = process.take_stdout() {
-            carry(pipe, Stream::Output, pid, log.clone());
+            carry(pipe, Stream::Output, pid, log.clone(), carrier.clone());
         }
         if let Some(pipe) = process.take_stderr() {
-            carry(pipe, Stream::Error, pid, log.clone());
+            carry(pipe, Stream::Error, pid, log.clone(), carrier);
         }
-        wait_for(run, Arc::clone(&process), happened.clone());
+        wait_for(run, Arc::clone(&process), carried, happened.clone());
         Ok(Self {
             process,
             role,
@@ -70,9 +76,13 @@ impl Held {
     }
 }
 
+/// Nothing is ever said with it: who carries output drops it at the end.
+type Carrier = threads::Sender<std::convert::Infallible>;
+
 /// Copies lines into the log until all writers have gone.
-fn carry(pipe: PipeReader, stream: Stream, pid: u32, log: LogWriter) {
+fn carry(pipe: PipeReader, stream: Stream, pid: u32, log: LogWriter, carrier: Carrier) {
     thread::spawn(move || {
+        let _carrier = carrier;
         let mut reader = BufReader::new(pipe);
         let mut line = Vec::new();
         loop {
@@ -86,7 +96,13 @@ fn carry(pipe: PipeReader, stream: Stream, pid: u32, log: LogWriter) {
     });
 }
 
-fn wait_for(run: RunId, process: Arc<dyn Process>, happened: mpsc::Sender<Happening>) {
+/// Tells of the end of a process, after what it said last is in the log.
+fn wait_for(
+    run: RunId,
+    process: Arc<dyn Process>,
+    carried: threads::Receiver<std::convert::Infallible>,
+    happened: mpsc::Sender<Happening>,
+) {
     thread::spawn(move || {
         let exit = match process.wait(None) {
             Ok(Some(exit)) => exit,
@@ -96,6 +112,8 @@ fn wait_for(run: RunId, process: Arc<dyn Process>, happened: mpsc::Sender<Happen
                 Exit::Unknown
             }
         };
+        // Returns when all carriers have ended, or not within the time.
+        let _ = carried.recv_timeout(LAST_WORDS);
         // Fails only when the keeper is ending, and then nobody wants to know.
         let _ = happened.blocking_send(Happening::Exited { run, exit });
     });
