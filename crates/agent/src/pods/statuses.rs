@@ -212,15 +212,14 @@ async fn tell(client: &Client, job: Job) -> (Job, Outcome) {
     (job, outcome)
 }
 
-/// Conditions of ours that do not hold any more: those of a list stay unless they are taken out by name.
-fn ended(before: &PodStatus, after: &PodStatus) -> Vec<Value> {
-    let has = |status: &PodStatus, name: &str| {
+/// Conditions of ours that do not hold: those of a list stay unless they are taken out by name. All of them are, as
+/// the API may have some from an earlier life of the agent, which this one has not seen yet.
+fn ended(status: &PodStatus) -> Vec<Value> {
+    let holds = |name: &str| {
         let mut all = status.conditions.iter().flatten();
         all.any(|one| one.type_ == name)
     };
-    let ended = conditions::OURS
-        .iter()
-        .filter(|name| has(before, name) && !has(after, name));
+    let ended = conditions::OURS.iter().filter(|name| !holds(name));
     ended
         .map(|name| json!({"type": name, "$patch": "delete"}))
         .collect()
@@ -228,7 +227,7 @@ fn ended(before: &PodStatus, after: &PodStatus) -> Vec<Value> {
 
 /// The change from one status to another, refused if the name belongs to another pod by now.
 fn patch(uid: &str, before: &PodStatus, after: &PodStatus) -> Value {
-    let ended = ended(before, after);
+    let ended = ended(after);
     let (before, mut after) = (json!(before), json!(after));
     if let Some(Value::Array(list)) = after.get_mut("conditions") {
         list.extend(ended);

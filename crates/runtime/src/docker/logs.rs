@@ -191,6 +191,10 @@ impl Inner {
         let write =
             |entry: Found<'_>| writer.append(entry.time, entry.stream, entry.tag, entry.text);
         while let Some(piece) = frames.next().await.map_err(failed)? {
+            // Whoever closed this runtime may have opened another, which goes on where the log ends by then.
+            if self.closing.is_cancelled() {
+                return Ok(());
+            }
             let written = entries.feed(piece.stream, &piece.bytes, piece.is_last, write);
             written.map_err(failed)?;
         }

@@ -72,7 +72,11 @@ impl Inner {
 
     async fn adopt(self: &Arc<Self>, held: Arc<Held>) -> Result<(), RuntimeError> {
         let looked = Arc::clone(&held);
-        let record = blocking(move || settled_record(&looked.folder)).await?;
+        let (record, is_kept) = blocking(move || {
+            wait_until_settled(&looked.folder)?;
+            look(&looked.folder)
+        })
+        .await?;
         let id = held.id.clone();
         self.state().containers.insert(id, Arc::clone(&held));
         match record {
@@ -83,7 +87,7 @@ impl Inner {
             }) => {
                 held.life.send_replace(Life::Ended(ended));
             }
-            Some(record) if is_alive(&held.folder, &record) => {
+            Some(record) if is_kept => {
                 held.life.send_replace(record.life);
                 self.watch(&held);
             }
@@ -141,15 +145,7 @@ impl Inner {
     /// The keeper hung up: its record says how the container is, or it has gone and took everything with it.
     async fn look_again(&self, held: &Arc<Held>) -> Result<(), RuntimeError> {
         let folder = held.folder.clone();
-        let record = blocking(move || {
-            let record = folder.read_record()?;
-            let alive = record
-                .as_ref()
-                .is_some_and(|record| is_alive(&folder, record));
-            // Read after the look at the process: whatever it wrote, it wrote before it went.
-            Ok((folder.read_record()?, alive))
-        });
-        match record.await? {
+        match blocking(move || look(&folder)).await? {
             (Some(record), _) if matches!(record.life, Life::Ended(_)) => {
                 self.note(held, record);
                 Ok(())
@@ -197,21 +193,24 @@ fn is_alive(folder: &Folder, record: &Record) -> bool {
     )
 }
 
-/// The record of a container once it says more than that a keeper is at work. `None`: it was never started.
-fn settled_record(folder: &Folder) -> Result<Option<Record>, RuntimeError> {
+/// The record of a container, and whether its keeper lives. `None`: it was never started.
+fn look(folder: &Folder) -> Result<(Option<Record>, bool), RuntimeError> {
+    let record = folder.read_record()?;
+    let is_kept = record.is_some_and(|record| is_alive(folder, &record));
+    // Read after the look at the process: whatever it wrote, it wrote before it went.
+    Ok((folder.read_record()?, is_kept))
+}
+
+/// Waits until the record of a container says more than that a keeper is at work, or no keeper is.
+fn wait_until_settled(folder: &Folder) -> Result<(), RuntimeError> {
     let deadline = std::time::Instant::now() + START_LIMIT;
     loop {
-        let record = folder.read_record()?;
-        let at_work = match &record {
+        let at_work = match folder.read_record()? {
             None => folder.has_setup() && !Native.leftovers(&folder.keeper_group()).is_empty(),
-            Some(record) => record.life == Life::Starting && is_alive(folder, record),
+            Some(record) => record.life == Life::Starting && is_alive(folder, &record),
         };
-        if !at_work {
-            // It may have written between the two looks.
-            return folder.read_record();
-        }
-        if std::time::Instant::now() >= deadline {
-            return Ok(record);
+        if !at_work || std::time::Instant::now() >= deadline {
+            return Ok(());
         }
         std::thread::sleep(LOOK);
     }

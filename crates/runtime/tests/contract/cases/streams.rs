@@ -177,6 +177,8 @@ async fn letting_go_of_an_attached_program_leaves_it_alone(backend: Arc<dyn Back
     tell(&place, &id, "one\n").await;
     tell(&place, &id, "two\n").await;
     assert!(is_running(&place.container(&id).await));
+    // Who is attached may hear it before it is in the log.
+    place.wait_for_log(&id, "two\n").await;
     assert_eq!(place.log(&id).await, "one\ntwo\n");
     place.clean_up().await;
 }

@@ -13,6 +13,7 @@ use transom_runtime::{ContainerState, PodNetwork, PodState, PortMap, Protocol};
 
 use super::Oci;
 use super::containers::shell;
+use super::machine::{members, own_memory, wait_for_members};
 use crate::backend::{Backend, Role};
 use crate::harness::block_on;
 use crate::tool::{PATIENCE, Place, is_running, pod_spec};
@@ -95,7 +96,10 @@ async fn a_pod_whose_shim_is_killed_is_not_ready_and_leaves_no_process() {
     let backend = Arc::new(Oci::new());
     let place = Place::new(Arc::clone(&backend) as Arc<dyn Backend>).await;
     let id = place.start_ready("main", &Role::Stubborn).await;
-    for shim in super::machine::members(&format!("{}/shims", backend.cgroup())) {
+    let shims = format!("{}/shims", backend.cgroup());
+    // The one who started the container is there for a moment longer.
+    wait_for_members(&shims, 1);
+    for shim in members(&shims) {
         kill(Pid::from_raw(shim), Signal::SIGKILL).unwrap();
     }
     let ended = place.wait_for_end(&id).await;
@@ -108,7 +112,7 @@ async fn a_pod_whose_shim_is_killed_is_not_ready_and_leaves_no_process() {
         ContainerState::Exited(_)
     ));
     place.clean_up().await;
-    assert_eq!(super::machine::members(backend.cgroup()), Vec::<i32>::new());
+    assert_eq!(members(backend.cgroup()), Vec::<i32>::new());
 }
 
 /// A bridge that goes with the test.
@@ -223,10 +227,10 @@ async fn a_shim_is_small() {
             .unwrap();
         runtime.start_container(&id).await.unwrap();
     }
-    let sizes: Vec<u64> = super::machine::members(&format!("{}/shims", backend.cgroup()))
-        .into_iter()
-        .map(super::machine::own_memory)
-        .collect();
+    let shims = format!("{}/shims", backend.cgroup());
+    // The one who started the last container is there for a moment longer.
+    wait_for_members(&shims, 8);
+    let sizes: Vec<u64> = members(&shims).into_iter().map(own_memory).collect();
     eprintln!("own memory of shims in KiB: {sizes:?}");
     assert!(
         sizes.len() == 8 && sizes.iter().all(|size| *size < 8 << 10),
