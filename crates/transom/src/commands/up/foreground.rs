@@ -119,6 +119,9 @@ async fn serve(
     stop.ready();
 
     let end = CancellationToken::new();
+    // The node ends before the server lets go of its folder: who waits for that, as `down` does, takes the pods away,
+    // and a node that still lived would bring them back.
+    let leave = end.child_token();
     let authority = control_plane.authorities();
     // The node tells its port before it listens on it, so it cannot be left open.
     let agent_listen = if wanted.agent_listen.port() == 0 {
@@ -154,9 +157,10 @@ async fn serve(
             anyhow::Ok(())
         };
         let runtime = Arc::clone(&ready.runtime);
-        let run = node::run(client, &authority, &settings, runtime, end.clone());
-        let (shown, ran) = tokio::join!(shown, run);
-        shown.and(ran)
+        let run = node::run(client, &authority, &settings, runtime, leave.clone());
+        // Nobody waits for something to look at in a cluster that ends.
+        let (shown, ran) = tokio::join!(leave.run_until_cancelled(shown), run);
+        shown.unwrap_or(Ok(())).and(ran)
     };
     let ended = async {
         let (served, ran) = tokio::join!(control_plane.run(end.clone()), async {
@@ -171,11 +175,11 @@ async fn serve(
     tokio::select! {
         ended = ended.as_mut() => ended,
         () = stop.requested() => {
-            end.cancel();
+            leave.cancel();
             ended.await
         }
         () = asked(&mut control) => {
-            end.cancel();
+            leave.cancel();
             ended.await
         }
     }
