@@ -44,8 +44,11 @@ fn clocks_and_boot_stay_true(machine: &dyn Machine) {
 }
 
 fn routes_go_through_interfaces_that_exist(machine: &dyn Machine) {
-    let interfaces = machine.interfaces().unwrap();
-    for route in machine.routes().unwrap() {
+    let mut interfaces = machine.interfaces().unwrap();
+    let routes = machine.routes().unwrap();
+    // Other tests make and remove interfaces meanwhile.
+    interfaces.extend(machine.interfaces().unwrap());
+    for route in routes {
         assert_eq!(route.destination, route.destination.trunc(), "{route:?}");
         if let Some(index) = route.interface_index {
             assert!(
@@ -115,14 +118,26 @@ fn only_a_reboot_changes_the_boot_of_a_fake() {
 mod linux {
     use super::*;
 
+    /// What the kernel lists, and what is told between two looks at the same list: other tests make and remove
+    /// interfaces and their routes.
+    fn at_one_moment<L: PartialEq, T>(list: impl Fn() -> L, tell: impl Fn() -> T) -> (L, T) {
+        loop {
+            let listed = list();
+            let told = tell();
+            if list() == listed {
+                return (listed, told);
+            }
+        }
+    }
+
     #[test]
     fn interfaces_have_the_names_that_the_kernel_lists() {
-        let listed = fs_err::read_to_string("/proc/net/dev").unwrap();
-        let mut listed: Vec<&str> = listed
-            .lines()
-            .filter_map(|line| Some(line.split_once(':')?.0.trim()))
-            .collect();
-        let interfaces = Native.interfaces().unwrap();
+        let list = || {
+            let text = fs_err::read_to_string("/proc/net/dev").unwrap();
+            let name = |line: &str| Some(line.split_once(':')?.0.trim().to_owned());
+            text.lines().filter_map(name).collect::<Vec<_>>()
+        };
+        let (mut listed, interfaces) = at_one_moment(list, || Native.interfaces().unwrap());
         let mut told: Vec<&str> = interfaces
             .iter()
             .map(|interface| interface.name.as_str())
@@ -134,13 +149,16 @@ mod linux {
 
     #[test]
     fn there_are_as_many_ipv4_routes_as_the_kernel_lists() {
-        let listed = fs_err::read_to_string("/proc/net/route").unwrap();
-        let told = Native.routes().unwrap();
+        let list = || {
+            let text = fs_err::read_to_string("/proc/net/route").unwrap();
+            text.lines().skip(1).count()
+        };
+        let (listed, told) = at_one_moment(list, || Native.routes().unwrap());
         let told = told
             .iter()
             .filter(|route| route.destination.addr().is_ipv4())
             .count();
-        assert_eq!(told, listed.lines().skip(1).count());
+        assert_eq!(told, listed);
     }
 }
 

@@ -51,6 +51,25 @@ fn told(pod: &Pod, condition: &str) -> Option<(String, String)> {
     ))
 }
 
+/// Waits until the status says why a wish is not fulfilled yet.
+async fn pending(cluster: &Cluster) -> Pod {
+    when(&cluster.pods(), "web", |pod| {
+        told(pod, "PodResizePending").is_some()
+    })
+    .await
+}
+
+/// Takes out of the status what an agent said of a wish: who waits for it next hears the next agent.
+async fn withdraw(cluster: &Cluster) {
+    let patch =
+        json!({"status": {"conditions": [{"type": "PodResizePending", "$patch": "delete"}]}});
+    cluster
+        .pods()
+        .patch_status("web", &PatchParams::default(), &Patch::Strategic(patch))
+        .await
+        .unwrap();
+}
+
 async fn running(cluster: &Cluster) -> Vec<u32> {
     let pods = cluster.runtime.pods().await.unwrap();
     let containers = pods.iter().flat_map(|pod| &pod.containers);
@@ -98,10 +117,7 @@ async fn what_a_node_never_has_is_infeasible_and_survives_a_restart() {
     when(&cluster.pods(), "web", |pod| phase(pod) == "Running").await;
     resize(&cluster, "9").await;
     for _ in 0..2 {
-        let pod = when(&cluster.pods(), "web", |pod| {
-            told(pod, "PodResizePending").is_some()
-        })
-        .await;
+        let pod = pending(&cluster).await;
         let (reason, message) = told(&pod, "PodResizePending").unwrap();
         assert_eq!(reason, "Infeasible");
         assert_eq!(
@@ -110,9 +126,28 @@ async fn what_a_node_never_has_is_infeasible_and_survives_a_restart() {
         );
         assert_eq!(cpu(&pod), Some(("100m".to_owned(), "100m".to_owned())));
         cluster.kill().await;
+        withdraw(&cluster).await;
         cluster.start();
     }
+    pending(&cluster).await;
     resize(&cluster, "200m").await;
+    let pod = when(&cluster.pods(), "web", |pod| {
+        cpu(pod).is_some_and(|(has, _)| has == "200m")
+    })
+    .await;
+    assert_eq!(told(&pod, "PodResizePending"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wish_that_was_changed_while_no_agent_ran_is_not_pending_any_more() {
+    let mut cluster = Cluster::started(Os::Linux, |_, _| Plan::default()).await;
+    cluster.pod("web", spec("100m", "NotRequired")).await;
+    when(&cluster.pods(), "web", |pod| phase(pod) == "Running").await;
+    resize(&cluster, "9").await;
+    pending(&cluster).await;
+    cluster.kill().await;
+    resize(&cluster, "200m").await;
+    cluster.start();
     let pod = when(&cluster.pods(), "web", |pod| {
         cpu(pod).is_some_and(|(has, _)| has == "200m")
     })
@@ -129,10 +164,7 @@ async fn what_others_have_is_given_when_they_are_gone() {
     cluster.pod("web", spec("100m", "NotRequired")).await;
     when(&cluster.pods(), "web", |pod| phase(pod) == "Running").await;
     resize(&cluster, "900m").await;
-    let pod = when(&cluster.pods(), "web", |pod| {
-        told(pod, "PodResizePending").is_some()
-    })
-    .await;
+    let pod = pending(&cluster).await;
     assert_eq!(
         told(&pod, "PodResizePending").unwrap(),
         (

@@ -1,7 +1,8 @@
 //! Two servers over one etcd: each serves and tells what was written through the other.
 
 use std::{
-    net::TcpListener,
+    hash::{BuildHasher as _, RandomState},
+    net::{Ipv4Addr, TcpListener},
     process::{Child, Command, Stdio},
     sync::Arc,
     time::Duration,
@@ -33,15 +34,20 @@ impl Drop for Shared {
     }
 }
 
-fn free_url() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    format!("http://{}", listener.local_addr().unwrap())
+/// Two places at an address of this machine that nobody else uses: they are still free when etcd takes them,
+/// whatever ports other tests are given meanwhile.
+fn free_urls() -> [String; 2] {
+    let [first, second, third, ..] = RandomState::new().hash_one(0).to_be_bytes();
+    let address = Ipv4Addr::new(127, 64 + first % 64, second, third);
+    // Both are held until both are known, so that they are two.
+    let listeners = [(); 2].map(|()| TcpListener::bind((address, 0)).unwrap());
+    listeners.map(|listener| format!("http://{}", listener.local_addr().unwrap()))
 }
 
 impl Shared {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (client, peer) = (free_url(), free_url());
+        let [client, peer] = free_urls();
         let process = Command::new("etcd")
             .args(["--name", "test", "--data-dir"])
             .arg(folder.path())
@@ -113,6 +119,8 @@ async fn what_is_written_through_one_server_is_seen_through_the_other() {
         first.get(DEFINITIONS).await.expect(200);
         let widget = json!({"metadata": {"name": "w"}});
         first.post(WIDGETS, &widget).await.expect(201);
+        // What is served follows with the feed of each server, also of the one that the definition came through.
+        second.get(DEFINITIONS).await.expect(200);
         let list = second.get(WIDGETS).await.expect(200);
         assert_eq!(list["items"][0]["metadata"]["name"], "w");
     };

@@ -1,5 +1,6 @@
 //! kube-rs over TLS, with the administrator's kubeconfig, to a server that keeps its objects on disk.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -81,10 +82,17 @@ pub(crate) fn any_port() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }
 
+/// Any port of an address that nobody else uses: it is still free for the next start, whatever ports other tests were
+/// given meanwhile.
+fn any_port_of_its_own() -> SocketAddr {
+    let [first, second, third, ..] = RandomState::new().hash_one(0).to_be_bytes();
+    ([127, 64 + first % 64, second, third], 0).into()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_with_the_kubeconfig_outlives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Running::start(&folder, any_port()).await;
+    let server = Running::start(&folder, any_port_of_its_own()).await;
     let client = server.client().await;
     assert_eq!(client.apiserver_version().await.unwrap().minor, "36");
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
@@ -130,7 +138,7 @@ async fn a_client_with_the_kubeconfig_outlives_a_restart() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_goes_on_after_a_restart_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Running::start(&folder, any_port()).await;
+    let server = Running::start(&folder, any_port_of_its_own()).await;
     let maps: Api<ConfigMap> = Api::default_namespaced(server.client().await);
     let make = async |name: &str| {
         maps.create(&PostParams::default(), &config_map(name, "a", "1"))

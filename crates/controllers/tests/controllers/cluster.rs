@@ -1,6 +1,6 @@
 //! An API server over an empty store, with all controllers running.
 
-use std::{fmt::Debug, pin::pin, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt::Debug, pin::pin, sync::Arc, time::Duration};
 
 use futures::StreamExt as _;
 use k8s_openapi::{
@@ -207,6 +207,43 @@ where
         })
     };
     until(objects, &object.name_any(), is_going).await;
+}
+
+/// Waits until all objects together, by their names, are as the test wants them.
+pub(crate) async fn when_all<K>(
+    objects: &Objects<K>,
+    are_wanted: impl Fn(&BTreeMap<String, K>) -> bool,
+) -> BTreeMap<String, K>
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    let events = watcher(objects.clone(), watcher::Config::default());
+    let mut events = pin!(events.default_backoff());
+    let mut all = BTreeMap::new();
+    let waiting = tokio::time::timeout(PATIENCE, async {
+        let mut is_whole = false;
+        loop {
+            match events.next().await.unwrap().unwrap() {
+                watcher::Event::Init => {
+                    is_whole = false;
+                    all.clear();
+                }
+                watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+                    all.insert(object.name_any(), object);
+                }
+                watcher::Event::InitDone => is_whole = true,
+                watcher::Event::Delete(object) => {
+                    all.remove(&object.name_any());
+                }
+            }
+            if is_whole && are_wanted(&all) {
+                return;
+            }
+        }
+    });
+    let in_time = waiting.await.is_ok();
+    assert!(in_time, "they did not become what they should be: {all:?}");
+    all
 }
 
 async fn until<K>(

@@ -1,5 +1,7 @@
 //! Daemons on the nodes of a cluster that exist on paper.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::{
     apps::v1::{ControllerRevision, DaemonSet},
     core::v1::{Node as KubeNode, Pod},
@@ -12,7 +14,7 @@ use serde_json::{Value, json};
 use transom_model::images::{canonical, object_name};
 
 use crate::{
-    cluster::{Cluster, create, gone, merge, when},
+    cluster::{Cluster, create, gone, merge, when, when_all},
     deployments::{cluster, images, of},
     images::images as image_objects,
     node::{Fate, Node},
@@ -73,13 +75,8 @@ async fn daemons_follow_the_nodes_and_are_updated_and_go() {
 
     sets.delete("d", &DeleteParams::foreground()).await.unwrap();
     gone(&sets, &set).await;
-    assert!(
-        pods.list(&ListParams::default())
-            .await
-            .unwrap()
-            .items
-            .is_empty()
-    );
+    // The set may hear of the end of a daemon before it hears of its own, and make one more, which goes later.
+    when_all(&pods, BTreeMap::is_empty).await;
     for revision in list {
         gone(&revisions, &revision).await;
     }
@@ -124,9 +121,11 @@ async fn each_daemon_says_for_which_node_it_is() {
 /// The nodes that daemons are for, except for those that go.
 async fn places(pods: &Objects<Pod>) -> Vec<String> {
     let list = pods.list(&ListParams::default()).await.unwrap();
-    let live = list
-        .iter()
-        .filter(|pod| pod.metadata.deletion_timestamp.is_none());
+    live_places(list.iter())
+}
+
+fn live_places<'a>(pods: impl Iterator<Item = &'a Pod>) -> Vec<String> {
+    let live = pods.filter(|pod| pod.metadata.deletion_timestamp.is_none());
     let mut places: Vec<String> = live
         .map(|pod| {
             let affinity = json!(pod.spec.as_ref().unwrap().affinity);
@@ -185,6 +184,8 @@ async fn daemons_go_where_their_images_can_run_as_soon_as_that_is_known() {
     // Also for controllers that begin anew, and for a node that does not say what it is.
     cluster.restart_controllers().await;
     nodes(&cluster, &["x"]).await;
+    // They wait some seconds for what is known of images, and may go wrong for a moment if that takes longer.
+    when_all(&pods, |all| live_places(all.values()) == ["l", "x"]).await;
     placed(&sets, 2).await;
     assert_eq!(places(&pods).await, ["l", "x"]);
 

@@ -10,7 +10,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, create, gone, merge, when};
+use crate::cluster::{Cluster, create, gone, merge, when, when_all};
 
 fn addresses(endpoints: &Endpoints) -> Vec<&str> {
     let subsets = endpoints.subsets.iter().flatten();
@@ -113,25 +113,25 @@ async fn endpoints_that_somebody_made_by_hand_are_left_alone_and_shown_in_slices
     }
     let value = json!({"metadata": {"name": "outside"}, "spec": {"ports": [{"port": 5432}]}});
     create(&services, value).await;
-    // Once this one has its endpoints, the others were looked at too.
     let value = json!({
         "metadata": {"name": "web"},
         "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
     });
     create(&services, value).await;
+    // Services are looked at side by side: that one is done tells nothing of the other.
     when(&endpoints, "web", |_| true).await;
+    let slices: Objects<EndpointSlice> = Objects::namespaced(cluster.client.clone(), "work");
+    let is_mirrored = |slice: &EndpointSlice| {
+        slice.labels()["endpointslice.kubernetes.io/managed-by"]
+            == "endpointslicemirroring-controller.k8s.io"
+    };
+    let all = when_all(&slices, |all| all.values().any(is_mirrored)).await;
     for name in ["alone", "outside"] {
         let kept = endpoints.get(name).await.unwrap();
         assert_eq!(addresses(&kept), ["192.0.2.7"]);
     }
-    let slices: Objects<EndpointSlice> = Objects::namespaced(cluster.client.clone(), "work");
-    let manager = "endpointslicemirroring-controller.k8s.io";
-    let mirrored = format!("endpointslice.kubernetes.io/managed-by={manager}");
-    let found = slices
-        .list(&ListParams::default().labels(&mirrored))
-        .await
-        .unwrap();
-    let [slice] = &found.items[..] else {
+    let found: Vec<_> = all.values().filter(|slice| is_mirrored(slice)).collect();
+    let [slice] = found[..] else {
         panic!("{found:?}");
     };
     assert_eq!(slice.labels()["kubernetes.io/service-name"], "outside");

@@ -141,10 +141,11 @@ async fn custom_resources_that_are_defined_later_are_collected_too() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_in_no_namespace_with_an_owner_in_one_is_kept_and_told_of() {
     let (cluster, maps) = cluster().await;
+    // Events about what is in no namespace go there, and one that cannot be written is lost.
+    cluster.namespace("default").await;
     let owner = map(&maps, "owner", &[], &[]).await;
     let value = json!({"metadata": {"name": "wide", "ownerReferences": [reference(&owner)]}});
     let wide: Namespace = create(&cluster.all(), value).await;
-    cluster.namespace("default").await;
     let events: Objects<Event> = Objects::all(cluster.client.clone());
     let uid = wide.uid().unwrap();
     told(&events, |event| {

@@ -34,10 +34,11 @@ async fn a_pod_gets_the_node_that_it_selects_and_everybody_is_told() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_fits_nowhere_is_told_why_and_goes_when_there_is_room() {
     let cluster = Cluster::new().await;
-    let _scheduler = cluster.scheduler();
     let taint = json!({"taints": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]});
     cluster.node("small", "1", json!({})).await;
     cluster.node("tainted", "8", json!({"spec": taint})).await;
+    // News of nodes and of pods come apart: only who begins now knows both nodes before any pod.
+    let _scheduler = cluster.scheduler();
     cluster.pod("first", "800m", json!({})).await;
     assert_eq!(cluster.node_of("first").await, "small");
     cluster.pod("second", "800m", json!({})).await;

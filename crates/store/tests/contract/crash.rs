@@ -34,7 +34,9 @@ async fn a_killed_store_keeps_what_it_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
     let mut acknowledged = 0;
     for round in 0..ROUNDS {
-        let lines = storm_and_kill(path(&folder), Some(up_to(300))).await;
+        // However slow the machine is, there is enough to lose: each storm rages for more lines than the one before.
+        let least = usize::try_from(round * 10).unwrap();
+        let lines = storm_and_kill(path(&folder), Some((least, up_to(300)))).await;
         acknowledged += lines.len();
         in_time(examine(path(&folder), &lines, round)).await;
     }
@@ -60,8 +62,8 @@ fn up_to(milliseconds: u64) -> Duration {
 /// Task, number of its transaction, and revision.
 type Line = (u64, u64, Revision);
 
-/// Lets a storm rage for a while after its first line, or kills it before it has one.
-async fn storm_and_kill(folder: &Utf8Path, rage: Option<Duration>) -> Vec<Line> {
+/// Lets a storm rage for a while after its first line and at least so many more, or kills it before it has one.
+async fn storm_and_kill(folder: &Utf8Path, rage: Option<(usize, Duration)>) -> Vec<Line> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::the_storm", "--ignored", "--nocapture"])
         .stdin(Stdio::piped())
@@ -76,8 +78,12 @@ async fn storm_and_kill(folder: &Utf8Path, rage: Option<Duration>) -> Vec<Line> 
         .unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut lines = Vec::new();
-    if let Some(rage) = rage {
-        lines.extend(next_acknowledged(&mut output).await);
+    if let Some((least, rage)) = rage {
+        while lines.len() <= least
+            && let Some(line) = next_acknowledged(&mut output).await
+        {
+            lines.push(line);
+        }
         let killer = tokio::spawn(async move {
             tokio::time::sleep(rage).await;
             child.kill().await.unwrap();

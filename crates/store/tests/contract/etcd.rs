@@ -2,9 +2,12 @@
 
 use std::{
     hash::{BuildHasher as _, RandomState},
-    net::TcpListener,
+    net::{Ipv4Addr, TcpListener},
     process::{Child, Command, Stdio},
-    sync::Arc,
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicU16, Ordering},
+    },
     time::Duration,
 };
 
@@ -34,13 +37,23 @@ impl Drop for Server {
     }
 }
 
-/// A port that nobody has and that no system gives to somebody who asks for any: it is still free when it is used.
+/// An address of this machine that only this process uses: no test beside it takes a port from it.
+pub(crate) static ADDRESS: LazyLock<Ipv4Addr> = LazyLock::new(|| {
+    let [first, second, third, ..] = RandomState::new().hash_one(0).to_be_bytes();
+    // Those who want this machine and no other are at the beginning of the network.
+    Ipv4Addr::new(127, 64 + first % 64, second, third)
+});
+
+/// A port of that address, given once, and none that the system gives to somebody who asks for any: it is still
+/// free when it is used.
 pub(crate) fn free_port() -> u16 {
-    let chance = RandomState::new();
-    (0..u32::MAX)
-        .filter_map(|attempt| u16::try_from(15_000 + chance.hash_one(attempt) % 15_000).ok())
-        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
-        .unwrap()
+    static NEXT: AtomicU16 = AtomicU16::new(15_000);
+    loop {
+        let port = NEXT.fetch_add(1, Ordering::Relaxed);
+        if TcpListener::bind((*ADDRESS, port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// What starts one member of a cluster, of which every member knows all.
@@ -52,7 +65,7 @@ pub(crate) fn command(
     cluster: &str,
 ) -> Command {
     let client = client.as_str().trim_end_matches('/');
-    let peer = format!("http://127.0.0.1:{peer}");
+    let peer = format!("http://{}:{peer}", *ADDRESS);
     let mut command = Command::new("etcd");
     command
         .args(["--name", name, "--data-dir"])
@@ -70,7 +83,7 @@ pub(crate) fn command(
 }
 
 fn spawn(folder: &TempDir, client: u16, peer: u16, secure: bool) -> Child {
-    let cluster = format!("test=http://127.0.0.1:{peer}");
+    let cluster = format!("test=http://{}:{peer}", *ADDRESS);
     let mut command = command("test", folder, &url(client, secure), peer, &cluster);
     if secure {
         let file = |name: &str| path(folder).join(name).into_string();
@@ -150,7 +163,7 @@ impl Server {
 
 pub(crate) fn url(port: u16, secure: bool) -> Url {
     let scheme = if secure { "https" } else { "http" };
-    Url::parse(&format!("{scheme}://127.0.0.1:{port}")).unwrap()
+    Url::parse(&format!("{scheme}://{}:{port}", *ADDRESS)).unwrap()
 }
 
 /// An authority, a server and a client that it knows, and a client of another authority.
@@ -167,7 +180,7 @@ fn write_certificates(folder: &TempDir) {
         let issuer = Issuer::new(parameters, key);
         for name in names {
             let key = KeyPair::generate().unwrap();
-            let parameters = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+            let parameters = CertificateParams::new(vec![ADDRESS.to_string()]).unwrap();
             let certificate = parameters.signed_by(&key, &issuer).unwrap();
             write(folder, name, &certificate.pem(), &key);
         }

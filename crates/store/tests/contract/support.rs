@@ -9,7 +9,8 @@ use transom_store::{
 
 pub(crate) type Shared = Arc<dyn Store>;
 
-const PATIENCE: Duration = Duration::from_mins(1);
+/// The longest case waits for the disk three thousand times, which takes a busy one more than a minute.
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// A case that hangs is a failure that says so.
 pub(crate) async fn in_time<T>(case: impl Future<Output = T>) -> T {

@@ -1,8 +1,10 @@
 //! Linux hosts: what they share (nothing but the switch), and what can happen to them.
 
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::time::Duration;
 
+use anyhow::Result;
 use fs_err as fs;
 use transom_testkit::{Lab, eventually};
 
@@ -61,12 +63,25 @@ fn every_host_has_its_own_names_addresses_and_ids() {
     }
 }
 
+/// The mounts of the machine, but for those in its temporary folder: tests that run at the same time have theirs there.
+fn machine_mounts() -> Result<Vec<String>> {
+    let temporary = std::env::temp_dir();
+    let is_of_a_test = |line: &str| {
+        let place = line.split(' ').nth(4).map(Path::new);
+        let folder = place.and_then(Path::parent);
+        folder.is_some_and(|folder| folder.starts_with(&temporary))
+    };
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let mounts = mounts.lines().filter(|line| !is_of_a_test(line));
+    Ok(mounts.map(str::to_owned).collect())
+}
+
 #[test]
 fn what_a_host_writes_is_seen_by_no_other_and_not_by_the_machine() {
     let lab = Lab::new("private").unwrap();
     let alpha = lab.linux_host("alpha").unwrap();
     let beta = lab.linux_host("beta").unwrap();
-    let machine_mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let before = machine_mounts().unwrap();
     let mark = format!("testkit-private-{}", std::process::id());
 
     let places = [
@@ -91,10 +106,7 @@ fn what_a_host_writes_is_seen_by_no_other_and_not_by_the_machine() {
         assert!(!beta.path(&file).unwrap().exists(), "{file}");
         assert!(!fs::exists(&file).unwrap(), "{file}");
     }
-    assert_eq!(
-        fs::read_to_string("/proc/self/mountinfo").unwrap(),
-        machine_mounts
-    );
+    assert_eq!(machine_mounts().unwrap(), before);
     let mounts = |host: &transom_testkit::Host| host.run(["cat", "/proc/mounts"]).unwrap().stdout;
     assert!(mounts(&alpha).contains(" /srv tmpfs"));
     assert!(!mounts(&beta).contains(" /srv tmpfs"));

@@ -105,11 +105,12 @@ fn a_windows_host_survives_pause_and_power_off_with_its_disk() {
     let beta = lab.windows_host("beta").unwrap();
     let server = serve_on_windows(&beta).unwrap();
     beta.pause().unwrap();
+    // One that ended at that moment is there until the one who collects it goes on.
     assert!(
         beta.processes()
             .unwrap()
             .iter()
-            .all(|process| process.stopped)
+            .all(|process| process.stopped || process.ended)
     );
     beta.resume().unwrap();
     assert_eq!(page(&alpha, &beta).unwrap(), "beta\n");

@@ -82,7 +82,8 @@ fn deletions_wait_for_finalizers_and_take_what_is_selected() {
         "held.yaml",
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, finalizers: [example.org/hold]}\n",
     );
-    server.ok("kubectl apply -f deployment.yaml -f pod.yaml");
+    // A pod whose node is not there would be collected before a slow test is over.
+    server.ok("kubectl apply -f nodes.yaml -f deployment.yaml -f pod.yaml");
     assert_transcript!(server, "
         kubectl create -f held.yaml
         kubectl delete configmap held --timeout=3s

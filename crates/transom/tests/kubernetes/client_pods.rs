@@ -153,6 +153,9 @@ fn logs_and_programs_of_pods_are_reached() {
     server.ok(&unset(&format!("until {ends}; do sleep 0.2; done")));
     let said = "test $(transom logs two -c talks | wc -l) = 3";
     server.ok(&unset(&format!("until {said}; do sleep 0.2; done")));
+    // What containers say is there before the agent has told that the pod runs.
+    let runs = r#"transom get pod two -o json | grep '"phase": "Running"'"#;
+    server.ok(&unset(&format!("until {runs}; do sleep 0.2; done")));
     let lines = [
         "transom logs two",
         "transom logs two -c talks --tail 1",

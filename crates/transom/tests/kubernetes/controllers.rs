@@ -45,10 +45,10 @@ fn a_namespace_is_deleted_with_all_that_is_in_it() {
     assert_eq!(server.ok("kubectl get configmaps -n shop -o name"), "");
 }
 
-/// A config map that belongs to the config map `owner`.
+/// A config map that belongs to the config map `owner`, and that a deletion in the foreground waits for.
 fn create_owned(server: &Server, name: &str) {
     let uid = server.ok("kubectl get configmap owner -o jsonpath={.metadata.uid}");
-    server.write("owned.yaml", &format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  ownerReferences: [{{apiVersion: v1, kind: ConfigMap, name: owner, uid: {uid}}}]\n"));
+    server.write("owned.yaml", &format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  ownerReferences: [{{apiVersion: v1, kind: ConfigMap, name: owner, uid: {uid}, blockOwnerDeletion: true}}]\n"));
     server.ok("kubectl create -f owned.yaml");
 }
 

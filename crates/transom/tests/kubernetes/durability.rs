@@ -12,6 +12,12 @@ fn everything_is_there_after_a_stop_and_after_a_kill() {
     server.ok("kubectl apply -f nodes.yaml -f configmap.yaml -f deployment.yaml -f widgets.yaml");
     server.ok("kubectl wait --for=condition=Established crd/widgets.example.org --timeout=50s");
     server.ok("kubectl apply -f widget.yaml");
+    // Made by a controller in every namespace, in its own time.
+    for namespace in ["kube-node-lease", "kube-public", "kube-system"] {
+        server.ok(&format!(
+            "kubectl wait --for=create configmap/kube-root-ca.crt -n {namespace} --timeout=50s"
+        ));
+    }
     let all = "kubectl get nodes,configmaps,deployments,widgets,namespaces -A -o yaml --show-managed-fields";
     let before = server.ok(all);
     let status = server.stop();
@@ -57,7 +63,7 @@ fn an_open_watch_goes_on_after_a_restart() {
     let mut server = Server::start();
     server.ok("kubectl create -f configmap.yaml");
     // A watch of kubectl that ends by itself begins again where it was.
-    let wait = "exec kubectl wait --for=jsonpath={.data.colour}=red configmap/settings --timeout=60s -v=6 2>&1";
+    let wait = "exec kubectl wait --for=jsonpath={.data.colour}=red configmap/settings --timeout=110s -v=6 2>&1";
     let waiting = Beside::start(server.program("sh").args(["-c", wait]));
     waiting.until("watch=true");
     server.stop();

@@ -79,11 +79,12 @@ fn a_busy_pod_is_seen_by_top_and_by_the_autoscaler() {
     });
 
     let top = "kubectl top pods --containers --no-headers";
-    let used = until(&server, top, |text| {
+    // The first figures may be of a time in which the loop had hardly begun.
+    until(&server, top, |text| {
         let used = cell(text, &["busy-", " loop "], 2, "m")?;
-        cell(text, &["busy-", " idle "], 2, "m").map(|idle| (used, idle))
+        let idle = cell(text, &["busy-", " idle "], 2, "m")?;
+        (used > 50 && idle < 20).then_some(())
     });
-    assert!(used.0 > 50 && used.1 < 20, "{used:?}");
     until(&server, "kubectl top nodes --no-headers", |text| {
         let cores = cell(text, &["%"], 1, "m")?;
         let memory = cell(text, &["%"], 3, "Mi")?;

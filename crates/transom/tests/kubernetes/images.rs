@@ -55,6 +55,8 @@ impl transom_controllers::Registry for Asker {
 /// A control plane without machines.
 struct Cluster {
     client: Client,
+    /// Has an image that all nodes can run.
+    registry: Registry,
     // All of it ends with the test.
     _tasks: JoinSet<()>,
 }
@@ -96,12 +98,17 @@ impl Cluster {
             account.metadata.name.as_deref() == Some("default")
         })
         .await;
+        let registry = Registry::start().unwrap();
+        let all = ["linux/amd64", "linux/arm64", "windows/amd64:10.0.20348.1"];
+        registry.put_index("team/probe", "1", &all);
         Self {
             client,
+            registry,
             _tasks: tasks,
         }
     }
 
+    /// A node that the scheduler knows of: what it learns of pods comes by another way, and may be faster.
     async fn node(&self, name: &str, labels: Value) {
         let nodes: Objects<Node> = Objects::all(self.client.clone());
         create(
@@ -121,6 +128,12 @@ impl Cluster {
             .unwrap();
         let taints = Patch::Merge(json!({"spec": {"taints": null}}));
         nodes.patch(name, &parameters, &taints).await.unwrap();
+        let pods: Objects<Pod> = Objects::default_namespaced(self.client.clone());
+        let probe = format!("probe-{name}");
+        let image = format!("{}/team/probe:1", self.registry.address());
+        let spec = json!({"nodeSelector": labels, "containers": [{"name": "c", "image": image}]});
+        create(&pods, json!({"metadata": {"name": probe}, "spec": spec})).await;
+        assert_eq!(self.node_of(&probe).await, name);
     }
 
     async fn pod(&self, name: &str, image: &str) {

@@ -152,8 +152,8 @@ fn an_agent_whose_certificate_ended_says_what_to_do() {
     assert!(text.contains("has expired"), "{text}");
     assert!(text.contains("transom token create"), "{text}");
     // With a token it joins again.
-    let _agent = Agent::start(&server, Some(token.trim()));
     let short = fs_err::read_to_string(server.path("node/pki/client.pem")).unwrap();
+    let _agent = Agent::start(&server, Some(token.trim()));
     eventually(&server, "the new certificate", || {
         fs_err::read_to_string(server.path("node/pki/client.pem")).unwrap() != short
     });

@@ -77,18 +77,18 @@ fn a_disruption_budget_keeps_a_pod_on_its_node() {
     server.ok("kubectl apply -f nodes.yaml -f pod.yaml");
     assert_transcript!(server, "
         kubectl create poddisruptionbudget keep --selector=app=hello --min-available=1
-        kubectl patch pod hello --subresource=status --type=merge -p '{\"status\":{\"phase\":\"Running\"}}'
-        kubectl patch poddisruptionbudget keep --subresource=status --type=merge -p '{\"status\":{\"observedGeneration\":1,\"disruptionsAllowed\":0,\"currentHealthy\":1,\"desiredHealthy\":1,\"expectedPods\":1}}'
+        kubectl patch pod hello --subresource=status --type=merge -p '{\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}'
+        kubectl wait poddisruptionbudget/keep --for=jsonpath='{.status.currentHealthy}'=1 --timeout=50s
         kubectl drain linux-1 --force --timeout=4s
         kubectl get pods -o name
         kubectl get poddisruptionbudget
     ", @r#"
     $ kubectl create poddisruptionbudget keep --selector=app=hello --min-available=1
     poddisruptionbudget.policy/keep created
-    $ kubectl patch pod hello --subresource=status --type=merge -p '{"status":{"phase":"Running"}}'
+    $ kubectl patch pod hello --subresource=status --type=merge -p '{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}'
     pod/hello patched
-    $ kubectl patch poddisruptionbudget keep --subresource=status --type=merge -p '{"status":{"observedGeneration":1,"disruptionsAllowed":0,"currentHealthy":1,"desiredHealthy":1,"expectedPods":1}}'
-    poddisruptionbudget.policy/keep patched
+    $ kubectl wait poddisruptionbudget/keep --for=jsonpath='{.status.currentHealthy}'=1 --timeout=50s
+    poddisruptionbudget.policy/keep condition met
     $ kubectl drain linux-1 --force --timeout=4s
     node/linux-1 cordoned
     Warning: deleting Pods that declare no controller: default/hello

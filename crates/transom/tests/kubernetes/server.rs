@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tokio::net::TcpSocket;
 
 /// The longest that anything here may take, even on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_mins(2);
@@ -23,6 +24,8 @@ pub(crate) struct Server {
     said: Arc<Mutex<String>>,
     /// Where it listens; kept over a restart, so that clients find it again.
     address: String,
+    /// Has the port, too, and never listens: nobody else is given it while the server is down.
+    _port: TcpSocket,
     store: &'static str,
     /// What it is started with besides.
     flags: &'static [&'static str],
@@ -36,11 +39,15 @@ impl Server {
 
     /// A folder without a server.
     pub(crate) fn absent() -> Self {
+        let port = TcpSocket::new_v4().unwrap();
+        port.set_reuseaddr(true).unwrap();
+        port.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         Self {
             folder: tempfile::tempdir().unwrap(),
             child: None,
             said: Arc::default(),
-            address: "127.0.0.1:0".to_owned(),
+            address: port.local_addr().unwrap().to_string(),
+            _port: port,
             store: "local",
             // What is applied stays as it is: pods that come by themselves have tests of their own.
             flags: &["--disable", "scheduler", "--disable", "workloads"],

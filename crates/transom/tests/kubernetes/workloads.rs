@@ -19,7 +19,7 @@ fn deployments_are_scaled_changed_and_restarted() {
         kubectl rollout pause deployment/web
         kubectl rollout resume deployment/web
         kubectl rollout restart deployment/web
-        kubectl rollout status deployment/web --timeout=3s
+        kubectl rollout status deployment/web --timeout=10s
         kubectl rollout history deployment/web
         kubectl rollout undo deployment/web
         kubectl autoscale deployment web --min=1 --max=5 --cpu-percent=80
@@ -52,7 +52,7 @@ fn deployments_are_scaled_changed_and_restarted() {
     deployment.apps/web resumed
     $ kubectl rollout restart deployment/web
     deployment.apps/web restarted
-    $ kubectl rollout status deployment/web --timeout=3s
+    $ kubectl rollout status deployment/web --timeout=10s
     Waiting for deployment spec update to be observed...
     error: timed out waiting for the condition
     [exit 1]

@@ -18,7 +18,7 @@ use transom_testkit::Lab;
 pub(crate) use node::{NEIGHBOUR, Node, Service, WEB};
 
 /// How long something may take that takes no time on an idle machine; CI's is often busy.
-pub(crate) const SOON: Duration = Duration::from_mins(1);
+pub(crate) const SOON: Duration = Duration::from_mins(2);
 
 /// A lab with a Linux host `alpha` and a Windows host `beta`, both with Transom on them.
 pub(crate) fn mixed_lab(name: &str) -> Result<(Lab, [Node; 2])> {

@@ -60,6 +60,7 @@ fn a_full_disk_ends_no_service_and_is_forgotten_when_there_is_room_again() {
     let daemon = node.start_supervisor().unwrap();
     node.service(&["start", WEB, NEIGHBOUR]).unwrap();
     let before = node.wait_until_active(WEB).unwrap();
+    node.wait_for_page_of(&node).unwrap();
 
     let fill = run(&["dd", "if=/dev/zero", "of=/run/transom/filler", "bs=4k"]);
     assert!(fill.stderr.contains("No space left"), "{fill:?}");
@@ -118,13 +119,15 @@ fn enabled_services_come_up_by_themselves_after_a_power_cut() {
         );
         let keepers = node.keepers()?;
         ensure!(keepers.len() == 1, "one service has {keepers:?}");
-        let logs = node.logs(WEB)?;
-        let starts = logs.matches(": listening on").count();
-        ensure!(
-            starts == 2,
-            "{starts} starts instead of one per boot:\n{logs}"
-        );
-        Ok(())
+        eventually("the log of the second start", SOON, || {
+            let logs = node.logs(WEB)?;
+            let starts = logs.matches(": listening on").count();
+            ensure!(
+                starts == 2,
+                "{starts} starts instead of one per boot:\n{logs}"
+            );
+            Ok(())
+        })
     })
     .unwrap();
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::harness::{Machine, wait_until};
+use crate::harness::{Machine, wait_for, wait_until};
 use crate::processes::{is_alive, kill};
 
 const WEB: (&str, &str) = (
@@ -67,12 +67,16 @@ fn a_service_that_gets_ready_while_nobody_looks_is_active_afterwards() {
     )]);
     machine.ok(["start", "--no-block", "late"]);
     machine.wait_for_log("late", "begun");
-    let pid = machine.pid("late");
+    // What it says may be in its log before the supervisor has heard that it runs.
+    let pid = wait_for("the main process to be known", || {
+        let pid = machine.property("late", "MainPID");
+        (pid != "0").then_some(pid)
+    });
     machine.kill_daemon();
     machine.wait_for_log("late", "told");
     machine.boot();
     machine.wait_for_state("late", "active");
-    assert_eq!(machine.pid("late"), pid);
+    assert_eq!(machine.property("late", "MainPID"), pid);
 }
 
 #[test]

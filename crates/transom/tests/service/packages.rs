@@ -26,6 +26,10 @@ impl Node {
 
     /// A package with a service that does `act`.
     fn package(&self, id: &str, act: &str) -> PathBuf {
+        self.package_of_type(id, "simple", act)
+    }
+
+    fn package_of_type(&self, id: &str, kind: &str, act: &str) -> PathBuf {
         let folder = self.software().join("packages").join(id);
         let wants = folder.join("dcos.target.wants");
         let bin = folder.join("bin");
@@ -37,7 +41,10 @@ impl Node {
         fs_err::copy(self.machine.root().join("bin").join(&echo), bin.join(&echo)).unwrap();
         // Run from the active generation, not from the package.
         let program = self.software().join("bin").join(&echo);
-        let unit = format!("[Service]\nExecStart=\"{}\" act {act}\n", program.display());
+        let unit = format!(
+            "[Service]\nType={kind}\nExecStart=\"{}\" act {act}\n",
+            program.display()
+        );
         fs_err::write(wants.join("web.service"), unit).unwrap();
         folder
     }
@@ -70,7 +77,8 @@ fn services_of_packages_run_from_the_active_generation() {
 fn a_generation_whose_service_fails_gives_way_to_the_one_before() {
     let node = Node::new();
     node.package("web--1", "serve");
-    node.package("web--2", "exit:7");
+    // One that need not say that it is ready counts as healthy after a second, and may need longer to fail.
+    node.package_of_type("web--2", "notify", "exit:7");
     node.run(&["activate", "web--1"]).exits(0);
     node.run(&["swap", "web--2", "--check-timeout", "5"])
         .exits(1)

@@ -209,10 +209,13 @@ impl Day<'_> {
         let selector = format!("--selector=app={}", self.name("worker"));
         self.cluster
             .kubectl(&["drain", name, "--force", "--ignore-daemonsets", PATIENCE])?;
-        let pods = self.cluster.get(&["pods", &selector])?;
-        let waiting = |pod: &Value| pod["status"]["phase"] == "Pending";
-        let pods = pods["items"].as_array().context("no list")?.clone();
-        ensure!(pods.len() == 2 && pods.iter().all(waiting), "{pods:#?}");
+        eventually("others in place of the pods that left", SOON, || {
+            let pods = self.cluster.get(&["pods", &selector])?;
+            let waiting = |pod: &Value| pod["status"]["phase"] == "Pending";
+            let pods = pods["items"].as_array().context("no list")?;
+            ensure!(pods.len() == 2 && pods.iter().all(waiting), "{pods:#?}");
+            Ok(())
+        })?;
         let gone = self.cluster.kubectl(&["get", "pod", &self.name("web")]);
         ensure!(gone.is_err(), "{gone:?}");
         self.cluster.kubectl(&["uncordon", name])?;

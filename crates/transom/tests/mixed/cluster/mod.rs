@@ -180,16 +180,16 @@ impl Cluster {
         .with_context(|| format!("its agent said:\n{}", heard()))
     }
 
-    /// Waits until the pod of a host runs and is ready, and returns it.
+    /// Waits until the pod of a host runs and all of it is ready, and returns it.
     fn wait_until_running(&self, pod: &str) -> Result<Value> {
         eventually(&format!("pod {pod} to run"), SOON * 2, || {
             let found = self.get(&["pod", pod])?;
             let status = &found["status"];
             ensure!(status["phase"] == "Running", "{status:#}");
-            ensure!(
-                status["containerStatuses"][0]["ready"] == true,
-                "{status:#}"
-            );
+            let containers = status["containerStatuses"].as_array();
+            let is_ready = |container: &Value| container["ready"] == true;
+            let are_ready = containers.is_some_and(|all| all.iter().all(is_ready));
+            ensure!(are_ready, "{status:#}");
             Ok(found)
         })
     }

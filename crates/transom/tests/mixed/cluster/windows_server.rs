@@ -1,9 +1,12 @@
 //! The server on Windows: it keeps what it knows over a kill, and machines of both systems are its nodes.
 
+use anyhow::ensure;
 use serde_json::json;
 use transom_model::os::Os;
+use transom_testkit::eventually;
 
 use super::Cluster;
+use crate::SOON;
 
 #[test]
 fn a_server_on_windows_has_nodes_of_both_systems() {
@@ -31,7 +34,12 @@ fn a_server_on_windows_has_nodes_of_both_systems() {
             now["status"]["containerStatuses"][0]["containerID"],
             *container
         );
-        let log = cluster.kubectl(&["logs", pod]).unwrap();
-        assert!(log.contains("listening on"), "{log}");
+        // It listens, and so is ready, before what it says is in its log.
+        eventually("the log of a pod", SOON, || {
+            let log = cluster.kubectl(&["logs", pod])?;
+            ensure!(log.contains("listening on"), "{log}");
+            Ok(())
+        })
+        .unwrap();
     }
 }

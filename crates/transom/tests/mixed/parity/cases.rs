@@ -140,9 +140,12 @@ pub(super) const CASES: &[Case] = &[
             ensure!(restarts(&pod, 1) == 0);
             let read = ["testkit-echo", "act", "cat:/shared/note"];
             let words = ["exec", "worker", "-c", "other", "--"];
-            let said = scene.kubectl(&[&words[..], &read].concat())?;
-            ensure!(said.contains("kept"), "{said}");
-            Ok(Verdict::Works)
+            // The container runs a moment before it has written.
+            until(|| {
+                let said = scene.kubectl(&[&words[..], &read].concat())?;
+                ensure!(said.contains("kept"), "{said}");
+                Ok(Verdict::Works)
+            })
         }
     ),
     case!(
@@ -260,8 +263,11 @@ pub(super) const CASES: &[Case] = &[
         |scene| {
             scene.settled("worker")?;
             scene.log_has("worker", &["one", "two"])?;
-            let last = scene.kubectl(&["logs", "worker", "-c", "second", "--tail=1"])?;
-            ensure!(last.contains("serving"), "{last}");
+            until(|| {
+                let last = scene.kubectl(&["logs", "worker", "-c", "second", "--tail=1"])?;
+                ensure!(last.contains("serving"), "{last}");
+                Ok(())
+            })?;
             let all = ["logs", "worker", "--all-containers", "--prefix"];
             let all = scene.kubectl(&all)?;
             ensure!(all.contains("[pod/worker/second] three"), "{all}");

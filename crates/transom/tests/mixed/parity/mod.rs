@@ -167,7 +167,9 @@ fn run(cluster: &Cluster, number: usize, case: &Case, os: Os) -> Result<String> 
         os,
     };
     scene.kubectl(&["create", "namespace", &scene.namespace])?;
-    scene.kubectl(&["wait", "--for=create", "serviceaccount/default"])?;
+    // Made after the account; without it the first try to mount the token of a pod fails.
+    let map = "configmap/kube-root-ca.crt";
+    scene.kubectl(&["wait", "--for=create", map, "--timeout=110s"])?;
     scene.apply(case.manifest)?;
     let verdict = (case.check)(&scene);
     let verdict = verdict.with_context(|| {
