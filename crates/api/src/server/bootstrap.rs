@@ -45,12 +45,14 @@ pub(super) async fn ensure(
     let objects = classes.map(|value| ensure_one(api, value));
     futures::future::try_join(try_join_all(policy), try_join_all(objects)).await?;
     match presence {
-        Some(presence) => presence.announce(api).await,
+        Some(presence) => presence.announce(api).await?,
         None => {
             let reached = reached(address);
-            ensure_endpoints(api, reached.as_slice()).await
+            ensure_endpoints(api, reached.as_slice()).await?;
         }
     }
+    // Roles are looked up in the caches: the first request must find them there.
+    api.catch_up().await
 }
 
 /// Makes the endpoints of the service `kubernetes` those of the servers. Without any they stay as they are.
