@@ -186,10 +186,10 @@ fn count_generation(kind: &Kind, current: &Value, wanted: &mut Value) {
     object::set_metadata(wanted, "generation", Some(generation.into()));
 }
 
-fn wanted_fields<'a>(
-    value: &'a Value,
+fn wanted_fields(
+    value: &Value,
     is_wanted: impl Fn(&str) -> bool,
-) -> impl Iterator<Item = (&'a String, &'a Value)> {
+) -> impl Iterator<Item = (&String, &Value)> {
     let fields = value.as_object().into_iter().flatten();
     fields.filter(move |(field, _)| is_wanted(field))
 }

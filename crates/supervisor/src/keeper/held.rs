@@ -37,14 +37,14 @@ impl Held {
         let process: Arc<dyn Process> = Arc::from(processes.spawn(spawn)?);
         let pid = process.identity().pid;
         let stdin = process.take_stdin();
-        let (carrier, carried) = threads::channel();
+        let (carrier, ended) = threads::channel();
         if let Some(pipe) = process.take_stdout() {
             carry(pipe, Stream::Output, pid, log.clone(), carrier.clone());
         }
         if let Some(pipe) = process.take_stderr() {
             carry(pipe, Stream::Error, pid, log.clone(), carrier);
         }
-        wait_for(run, Arc::clone(&process), carried, happened.clone());
+        wait_for(run, Arc::clone(&process), ended, happened.clone());
         Ok(Self {
             process,
             role,
@@ -100,7 +100,7 @@ fn carry(pipe: PipeReader, stream: Stream, pid: u32, log: LogWriter, carrier: Ca
 fn wait_for(
     run: RunId,
     process: Arc<dyn Process>,
-    carried: threads::Receiver<std::convert::Infallible>,
+    ended: threads::Receiver<std::convert::Infallible>,
     happened: mpsc::Sender<Happening>,
 ) {
     thread::spawn(move || {
@@ -113,7 +113,7 @@ fn wait_for(
             }
         };
         // Returns when all carriers have ended, or not within the time.
-        let _ = carried.recv_timeout(LAST_WORDS);
+        let _ = ended.recv_timeout(LAST_WORDS);
         // Fails only when the keeper is ending, and then nobody wants to know.
         let _ = happened.blocking_send(Happening::Exited { run, exit });
     });
